@@ -1,0 +1,25 @@
+# find_package first; a pinned fetch only for what is missing.
+include(FetchContent)
+set(FETCHCONTENT_QUIET OFF)
+
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+find_package(dnnl 2.6 QUIET CONFIG)
+if(NOT dnnl_FOUND)
+  find_package(dnnl 3.0 QUIET CONFIG)
+endif()
+if(NOT TARGET DNNL::dnnl)
+  set(DNNL_BUILD_EXAMPLES OFF CACHE BOOL "")
+  set(DNNL_BUILD_TESTS OFF CACHE BOOL "")
+  set(DNNL_CPU_RUNTIME OMP CACHE STRING "")
+  FetchContent_Declare(dnnl GIT_REPOSITORY https://github.com/uxlfoundation/oneDNN.git GIT_TAG v3.6.2)
+  FetchContent_MakeAvailable(dnnl)
+endif()
+
+find_package(hwy 1.0.3 QUIET CONFIG)
+if(NOT TARGET hwy::hwy)
+  set(HWY_ENABLE_TESTS OFF CACHE BOOL "")
+  set(HWY_ENABLE_EXAMPLES OFF CACHE BOOL "")
+  FetchContent_Declare(hwy GIT_REPOSITORY https://github.com/google/highway.git GIT_TAG 1.2.0)
+  FetchContent_MakeAvailable(hwy)
+endif()

@@ -1,0 +1,27 @@
+# What a build can be told, and the flags that follow.
+option(HEADWAY_BUILD_TOOLS "The headway command" ${PROJECT_IS_TOP_LEVEL})
+option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL})
+option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(HEADWAY_WERROR "Warnings are errors" OFF)
+set(HEADWAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET default)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+# Flags of our own code; a dependency that had to be fetched does not get them.
+add_library(headway_flags INTERFACE)
+target_compile_options(headway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(HEADWAY_WERROR)
+  target_compile_options(headway_flags INTERFACE -Werror)
+endif()
+if(HEADWAY_SANITIZE)
+  target_compile_options(headway_flags INTERFACE -fsanitize=${HEADWAY_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(headway_flags INTERFACE -fsanitize=${HEADWAY_SANITIZE})
+endif()

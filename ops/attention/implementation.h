@@ -1,0 +1,50 @@
+// What one way of running attention looks like, and the ordered table of them. Knows none of them by type.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "headway/attention.h"
+
+namespace headway {
+
+/// Immutable after creation; run() is re-entrant with distinct workspaces and allocates nothing. The spec it was made
+/// from is complete (defaults filled in) and valid, and the arguments of run() have been checked against it.
+class AttentionImplementation {
+ public:
+  virtual ~AttentionImplementation() = default;
+  /// Tile sizes, SIMD target, workspace: one line, without the name.
+  virtual std::string explain() const = 0;
+  virtual std::size_t workspace_bytes(int workers) const = 0;
+  virtual void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads,
+                   Profiler* profiler) const = 0;
+};
+
+struct ImplementationEntry {
+  const char* name;
+  /// Why it cannot run this spec, or should not when a later one is better; empty: it can.
+  std::string (*refusal)(const AttentionSpec& spec);
+  std::unique_ptr<const AttentionImplementation> (*create)(const AttentionSpec& spec);
+};
+
+/// Best first, reference last.
+std::span<const ImplementationEntry> implementation_table();
+
+/// Each implementation is one folder-private pair of these; the table in implementation_table.cc lists them.
+std::string tiled_refusal(const AttentionSpec& spec);
+std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec);
+std::string onednn_tiles_refusal(const AttentionSpec& spec);
+std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const AttentionSpec& spec);
+std::string reference_refusal(const AttentionSpec& spec);
+std::unique_ptr<const AttentionImplementation> make_reference(const AttentionSpec& spec);
+
+/// Zones of the profile that every implementation reports under.
+extern const Zone kZonePack;
+extern const Zone kZoneScores;
+extern const Zone kZoneSoftmax;
+extern const Zone kZoneContext;
+
+}  // namespace headway

@@ -1,0 +1,144 @@
+// Scaled dot-product attention, the core alone: spec (plain data), plan (checked, packed, explained), run (re-entrant).
+// Usable with no graph. Knows nothing of projections.
+//
+// Letters: B batch, Hq query heads, Hkv key/value heads, G = Hq / Hkv, Sq query length, Skv key length,
+//          D head width of query and key, Dv head width of value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headway/profiler.h"
+#include "headway/tensor.h"
+#include "headway/threads.h"
+
+namespace headway {
+
+/// Where the causal diagonal lies: query i sees key j when j ≤ i + offset.
+enum class Causal {
+  kNone,
+  kTopLeft,      ///< offset 0 (torch is_causal)
+  kBottomRight,  ///< offset Skv − Sq (flash-attention, Hugging Face)
+  kOffset,       ///< an offset per batch, given at run time; may be negative
+};
+
+/// Keys around p = i + offset: p − left ≤ j ≤ p + right, both ends inclusive; −1 is open. The offset is the causal
+/// one; without causality it is 0, unless offsets are given at run time.
+struct Window {
+  std::int64_t left = -1;
+  std::int64_t right = -1;
+};
+
+enum class MaskKind {
+  kNone,
+  kBool,      ///< bool elements; polarity says what true means
+  kAdditive,  ///< f32 elements, added to the scores; −inf hides
+};
+enum class MaskPolarity {
+  kTrueAttends,  ///< torch SDPA, ONNX, Hugging Face
+  kTrueHides,    ///< torch.nn.MultiheadAttention
+};
+/// Output of a row whose every bias is −inf.
+enum class EmptyRow { kZero, kNan };
+
+/// What to write besides the output.
+enum class ScoresOutput {
+  kNone,
+  kScaled,             ///< mode 0: scale · q·kᵀ
+  kSoftcapped,         ///< mode 1: after softcap
+  kBiased,             ///< mode 2: after softcap and every mask
+  kProbabilities,      ///< mode 3: after softmax
+  kMeanProbabilities,  ///< averaged over heads: [B, Sq, Skv]
+};
+
+struct AttentionSpec {
+  DataType type = DataType::kF32;  ///< of query, key, value and out
+  std::int64_t batch = 1;
+  std::int64_t num_heads = 1;
+  std::int64_t num_kv_heads = 0;  ///< 0: num_heads
+  std::int64_t query_len = 0;
+  std::int64_t key_len = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t value_head_dim = 0;  ///< 0: head_dim
+
+  std::optional<float> scale;  ///< default 1/√head_dim; applied to the query before the product
+  float softcap = 0;           ///< 0: off; else c·tanh(s/c), before the masks
+  Causal causal = Causal::kNone;
+  Window window;
+  MaskKind mask = MaskKind::kNone;      ///< [.., Sq, Skv], rank 1–4, broadcast right-aligned against [B, Hq, Sq, Skv]
+  MaskKind key_mask = MaskKind::kNone;  ///< [B, Skv]: key padding
+  MaskPolarity mask_polarity = MaskPolarity::kTrueAttends;  ///< of both masks
+  bool key_lengths = false;             ///< lengths per batch are given at run time
+  std::int64_t visible_tail = 0;        ///< so many last keys are seen by every query (bias_k, zero attention)
+  EmptyRow empty_row = EmptyRow::kZero;
+  ScoresOutput scores_output = ScoresOutput::kNone;
+};
+
+/// Presets that set alignment, polarity and empty-row rule in one word: "torch_sdpa", "torch_mha", "onnx", "flash".
+/// `causal` says whether the layer is causal at all. Throws kInvalidArgument for another name, listing these.
+void apply_semantics(std::string_view profile, bool causal, AttentionSpec* spec);
+
+/// The tensors of one run. All strides are free; B, H, S, D order is only the order of the view's axes.
+struct AttentionArgs {
+  ConstTensorView query;        ///< [B, Hq, Sq, D]
+  ConstTensorView key;          ///< [B, Hkv, Skv, D]
+  ConstTensorView value;        ///< [B, Hkv, Skv, Dv]
+  ConstTensorView mask;         ///< see AttentionSpec::mask; a last dim n with 1 < n < Skv hides the keys from n on
+  ConstTensorView key_mask;     ///< [B, Skv − visible_tail] or [B, Skv]
+  ConstTensorView key_lengths;  ///< [B] i32 or i64, 0 ≤ n ≤ Skv
+  ConstTensorView offsets;      ///< [B] i32 or i64, for Causal::kOffset or a window
+  TensorView out;               ///< [B, Hq, Sq, Dv]; must not alias an input
+  TensorView scores;            ///< [B, Hq, Sq, Skv] f32, or [B, Sq, Skv] for kMeanProbabilities
+};
+
+struct AttentionOptions {
+  /// Forces one implementation by name; empty: HEADWAY_ATTENTION in the environment, else the first that can.
+  std::string implementation;
+};
+
+/// One way to run attention at one spec; what `Attention` holds. Implementations live in ops/attention.
+class AttentionImplementation;
+
+/// Scaled dot-product attention: out = softmax(scale · q·kᵀ + bias)·v, per head.
+///
+/// Numerics: products accumulate in f32; the softmax keeps a running maximum in f32. Rows with no visible key are zero
+/// (or NaN, by empty_row), decided on the masks alone. NaN in a visible score gives NaN in that row; hidden keys never
+/// reach the output, whatever they hold. |out − exact| ≤ ε·Σ p·|v|·(c1 + c2·max Σ|scale·q·k|), constants in
+/// tests/numerical_bound.h. The same bits at any number of threads.
+/// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written.
+/// Thread-safe with distinct workspaces; run allocates nothing.
+/// Cost: 2·B·Hq·Sq·Skv·(D + Dv) flops and B·Hq·Sq·Skv exps, less what causal, window and lengths let it skip.
+/// Source: Vaswani et al. 2017, eq. 1; running softmax: Milakov and Gimelshein 2018.
+class Attention {
+ public:
+  explicit Attention(const AttentionSpec& spec, const AttentionOptions& options = {});
+  ~Attention();
+  Attention(Attention&&) noexcept;
+
+  const AttentionSpec& spec() const;  ///< with the defaults filled in
+  /// "tiled", "onednn_tiles", "reference".
+  std::string_view implementation() const;
+  std::string explain() const;
+  std::size_t workspace_bytes(int workers) const;
+  /// `workspace` is 64-byte aligned and holds workspace_bytes(threads.workers()); null when that is 0.
+  void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads,
+           Profiler* profiler = nullptr) const;
+
+ private:
+  AttentionSpec spec_;
+  std::unique_ptr<const AttentionImplementation> implementation_;
+  std::string refusals_;
+};
+
+/// Names of all implementations, best first.
+std::vector<std::string> attention_implementations();
+
+/// 2·B·Hq·(D + Dv)·(visible pairs by causal, window and full lengths): the flops that the mathematics needs.
+std::int64_t nominal_attention_flops(const AttentionSpec& spec);
+
+}  // namespace headway

@@ -1,0 +1,85 @@
+// Multi-head attention: projections, heads, attention, output projection, with weights packed once. Usable with no
+// graph. head_i = Attention(x·Wq_i, x·Wk_i, x·Wv_i); out = concat(head_1 … head_h)·Wo; D = E / h.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "headway/attention.h"
+
+namespace headway {
+
+struct MultiHeadAttentionSpec {
+  DataType type = DataType::kF32;
+  std::int64_t batch = 1;
+  std::int64_t query_len = 0;
+  std::int64_t key_len = 0;    ///< 0: query_len
+  std::int64_t embed_dim = 0;  ///< E
+  std::int64_t kdim = 0;       ///< width of key; 0: embed_dim
+  std::int64_t vdim = 0;       ///< width of value; 0: embed_dim
+  std::int64_t num_heads = 1;
+  std::int64_t num_kv_heads = 0;    ///< 0: num_heads
+  std::int64_t head_dim = 0;        ///< 0: embed_dim / num_heads
+  std::int64_t value_head_dim = 0;  ///< 0: head_dim
+  bool add_zero_attention = false;  ///< append one key and value of zeros
+  /// Query, key and value are one tensor: the three projections run as one.
+  bool self_attention = false;
+  /// Scale, softcap, causal, window, mask kinds and polarity, empty rows, scores output. Its sizes are ignored.
+  AttentionSpec attention;
+};
+
+/// Weights as views, y = x·Wᵀ + b, any strides. Packed at construction; not needed afterwards.
+struct MultiHeadAttentionWeights {
+  ConstTensorView query;                                       ///< [Hq·D, E]
+  ConstTensorView key;                                         ///< [Hkv·D, kdim]
+  ConstTensorView value;                                       ///< [Hkv·Dv, vdim]
+  ConstTensorView output;                                      ///< [E, Hq·Dv]
+  ConstTensorView query_bias, key_bias, value_bias, output_bias;  ///< [rows of the weight]; each may be absent
+  ConstTensorView bias_k, bias_v;  ///< [Hkv·D], [Hkv·Dv]: appended to the projected key and value; both or neither
+};
+
+/// Views of torch's packed in_proj_weight [3E, E] and in_proj_bias [3E] as the three it stands for.
+void split_in_proj(const ConstTensorView& in_proj_weight, const ConstTensorView& in_proj_bias,
+                   MultiHeadAttentionWeights* weights);
+
+/// The tensors of one run.
+struct MultiHeadAttentionArgs {
+  ConstTensorView query;        ///< [B, Sq, E]; any strides, so [S, B, E] is permuted({1, 0, 2})
+  ConstTensorView key;          ///< [B, Skv, kdim]
+  ConstTensorView value;        ///< [B, Skv, vdim]
+  ConstTensorView mask;         ///< as AttentionArgs::mask, over the Skv given keys; appended keys are always visible
+  ConstTensorView key_mask;     ///< [B, Skv]
+  ConstTensorView key_lengths;  ///< [B]
+  ConstTensorView offsets;      ///< [B]
+  TensorView out;               ///< [B, Sq, E]
+  TensorView scores;            ///< [B, Hq, Sq, Skv + appended] or [B, Sq, Skv + appended], f32
+};
+
+/// Multi-head attention as torch.nn.MultiheadAttention computes it. Contract of `Attention` for numerics, errors and
+/// threads; cost: 2·B·(Sq·Hq·D·E + Skv·Hkv·(D·kdim + Dv·vdim) + Sq·Hq·Dv·E) flops besides those of the core.
+class MultiHeadAttention {
+ public:
+  MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
+                     const AttentionOptions& options = {});
+  ~MultiHeadAttention();
+  MultiHeadAttention(MultiHeadAttention&&) noexcept;
+
+  const MultiHeadAttentionSpec& spec() const;  ///< with the defaults filled in
+  const Attention& core() const;
+  std::string explain() const;
+  std::size_t workspace_bytes(int workers) const;
+  void run(const MultiHeadAttentionArgs& args, std::byte* workspace, const Threads& threads,
+           Profiler* profiler = nullptr) const;
+  /// Parameters: weights, biases, bias_k and bias_v.
+  std::int64_t parameters() const;
+  /// Flops of the four projections.
+  std::int64_t projection_flops() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace headway

@@ -1,0 +1,79 @@
+// y[M, N] = x[M, K]·w + bias, f32, with w packed once: the projections. And small plain products for tiles. Knows
+// nothing of heads. The only folder that includes oneDNN; this header does not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headway/profiler.h"
+#include "headway/tensor.h"
+#include "headway/threads.h"
+
+namespace headway {
+
+/// Weights of one projection, packed at construction into column chunks that are computed as independent tasks: the
+/// split depends on (M, N, K) alone, so the bits do not depend on the number of threads.
+struct PackedMatmulSpec {
+  std::int64_t rows = 0;     ///< M
+  std::int64_t columns = 0;  ///< N
+  std::int64_t depth = 0;    ///< K
+  std::int64_t x_stride = 0;  ///< floats between rows of x; innermost stride is 1
+  std::int64_t y_stride = 0;  ///< floats between rows of y
+};
+
+class PackedMatmul {
+ public:
+  /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are copied.
+  PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias);
+  ~PackedMatmul();
+  PackedMatmul(PackedMatmul&&) noexcept;
+
+  std::string explain() const;  ///< "onednn brgemm:avx512_core, 12 tasks of 512 × 256"
+  /// Scratch that all workers together need; 64-byte aligned.
+  std::size_t workspace_bytes(int workers) const;
+  /// Tasks of one product; each is run whole by one worker.
+  std::int64_t tasks() const;
+  /// Runs one task on the calling thread only. Thread-safe with distinct workers; allocates nothing.
+  void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const;
+  /// Flops of one task.
+  std::int64_t task_flops(std::int64_t task) const;
+  /// All tasks, in parallel.
+  void run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
+           const Zone& zone) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+/// c[M, N] (+)= a[M, K]·b[K, N] or a·bᵀ, f32, on the calling thread only. Strides are floats between rows.
+struct TileMatmulSpec {
+  std::int64_t rows, columns, depth;
+  std::int64_t a_stride, b_stride, c_stride;
+  bool transpose_b = false;  ///< b is [N, K]
+  friend bool operator==(const TileMatmulSpec&, const TileMatmulSpec&) = default;
+};
+
+/// A bounded cache of oneDNN matmuls by spec. Thread-safe; a spec seen before costs a look-up and no allocation.
+class TileMatmulCache {
+ public:
+  explicit TileMatmulCache(std::size_t capacity);
+  ~TileMatmulCache();
+  /// `scratch` is 64-byte aligned and holds scratch_bytes.
+  void run(const TileMatmulSpec& spec, const float* a, const float* b, float* c, std::byte* scratch,
+           std::size_t scratch_bytes) const;
+  /// Scratch that this spec needs.
+  std::size_t scratch_bytes(const TileMatmulSpec& spec) const;
+  std::size_t size() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// "2.6.3" or whatever is linked at run time.
+std::string onednn_version();
+
+}  // namespace headway

@@ -1,0 +1,22 @@
+// The SIMD target: which one this CPU has, which one a plan uses, and the cap that lets every path be tested on one
+// machine (HEADWAY_SIMD). Knows no kernel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace headway {
+
+/// Name of the target that plans made now will use: "AVX3", "AVX2", "SSE4", "NEON", "EMU128", ….
+std::string simd_target();
+/// Names of all compiled targets that this CPU can run, best first.
+std::vector<std::string> simd_targets();
+/// Caps the target from now on to `name` (as simd_targets() spells it; case does not matter). An empty name lifts the
+/// cap. Throws kInvalidArgument listing what this CPU has. For tests and tools; plans made before keep theirs.
+void cap_simd_target(const std::string& name);
+/// Floats a vector of the current target holds.
+int simd_lanes();
+/// "1.0.3": of the headers compiled against.
+std::string highway_version();
+
+}  // namespace headway

@@ -1,0 +1,45 @@
+// The one exception of the library and the two functions that throw it. Knows nothing of tensors or operators.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace headway {
+
+enum class ErrorCode {
+  kInvalidArgument,  ///< the caller passed something that cannot be right
+  kUnsupported,      ///< right, but not something this build or machine can do
+  kIo,               ///< a file could not be read or written
+  kInternal,         ///< a fault of this library
+};
+
+/// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
+/// expected key_len = 32"), is one line, and does not end in a full stop.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// Throws Error(code) with the parts written one after the other.
+template <class... Parts>
+[[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  throw Error(code, text.str());
+}
+
+/// Throws kInvalidArgument with the parts as its message unless `ok`. Nothing is formatted when `ok`.
+template <class... Parts>
+void require(bool ok, const Parts&... parts) {
+  if (!ok) [[unlikely]] {
+    fail(ErrorCode::kInvalidArgument, parts...);
+  }
+}
+
+}  // namespace headway

@@ -1,0 +1,77 @@
+// A graph as data: inputs with symbolic dims, constants, nodes with attributes, outputs. Says nothing of how it runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "headway/operator.h"
+#include "headway/tensor.h"
+
+namespace headway {
+
+/// A size, or the name of one that is known only at run time; equal names are equal sizes.
+using SymbolicDim = std::variant<std::int64_t, std::string>;
+
+/// Identifies a value of one graph. kNoValue stands for an optional input left out or an output nobody wants.
+using ValueId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+struct GraphInput {
+  ValueId value;
+  DataType type;
+  std::vector<SymbolicDim> dims;
+};
+
+struct Node {
+  std::string op;    ///< the operator's name in the registry
+  std::string name;  ///< for messages and the profile; need not be unique
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+/// Built front to back: a node may only use values that exist, so a graph is acyclic by construction.
+class Graph {
+ public:
+  /// Throws kInvalidArgument when `name` is taken.
+  ValueId add_input(const std::string& name, DataType type, std::vector<SymbolicDim> dims);
+  /// The tensor is shared, not copied.
+  ValueId add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor);
+  /// Adds a node with one output and returns that output.
+  ValueId add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
+                   Attributes attributes = {});
+  /// Adds a node with `num_outputs` outputs, named "<name>", "<name>:1", ….
+  std::vector<ValueId> add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
+                                Attributes attributes, int num_outputs);
+  /// Marks a value as an output under a name of its own.
+  void add_output(const std::string& name, ValueId value);
+
+  const std::vector<GraphInput>& inputs() const { return inputs_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  struct Output {
+    std::string name;
+    ValueId value;
+  };
+  const std::vector<Output>& outputs() const { return outputs_; }
+  /// Null when the value is not a constant.
+  const Tensor* constant(ValueId value) const;
+  const std::string& value_name(ValueId value) const;
+  int num_values() const { return static_cast<int>(values_.size()); }
+
+ private:
+  struct Value {
+    std::string name;
+    std::shared_ptr<const Tensor> constant;
+  };
+  ValueId new_value(const std::string& name);
+
+  std::vector<Value> values_;
+  std::vector<GraphInput> inputs_;
+  std::vector<Node> nodes_;
+  std::vector<Output> outputs_;
+};
+
+}  // namespace headway

@@ -1,0 +1,102 @@
+// What an operator is to the graph runtime: shapes, a plan, a run; and the registry of them. Knows no operator by name.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "headway/profiler.h"
+#include "headway/tensor.h"
+#include "headway/threads.h"
+
+namespace headway {
+
+/// One attribute of a node.
+using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>>;
+
+/// A node's attributes by name. Typed look-ups throw kInvalidArgument naming the attribute and both types.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> values) : values_(values) {}
+
+  void set(const std::string& key, Attribute value) { values_[key] = std::move(value); }
+  bool has(const std::string& key) const { return values_.count(key) != 0; }
+  std::int64_t integer(const std::string& key) const;
+  std::int64_t integer(const std::string& key, std::int64_t otherwise) const;
+  float real(const std::string& key, float otherwise) const;
+  std::string text(const std::string& key, const std::string& otherwise) const;
+  std::vector<std::int64_t> integers(const std::string& key, const std::vector<std::int64_t>& otherwise = {}) const;
+  const std::map<std::string, Attribute>& values() const { return values_; }
+
+ private:
+  std::map<std::string, Attribute> values_;
+};
+
+/// Type and concrete dims of a value; `present` is false for an optional input that was left out.
+struct TensorInfo {
+  DataType type = DataType::kF32;
+  Dims dims;
+  bool present = true;
+};
+
+/// What is known of a node when its shapes are inferred and its plan is made.
+struct NodeContext {
+  const Attributes& attributes;
+  std::span<const TensorInfo> inputs;          ///< present or absent, in the operator's order
+  std::span<const ConstTensorView> constants;  ///< same order; a view where the value is known now, else absent
+  int num_outputs = 1;
+};
+
+/// What a plan gets besides its tensors. Everything is the caller's; a run owns nothing.
+struct RunContext {
+  const Threads& threads;
+  std::byte* workspace = nullptr;  ///< 64-byte aligned, at least workspace_bytes(threads.workers())
+  Profiler* profiler = nullptr;    ///< null: off
+};
+
+/// A node ready to run at one concrete shape. Immutable and safe to run from several threads at once, each with a
+/// workspace of its own. `run` allocates nothing.
+class NodePlan {
+ public:
+  virtual ~NodePlan() = default;
+  virtual std::size_t workspace_bytes(int workers) const {
+    static_cast<void>(workers);
+    return 0;
+  }
+  virtual void run(const RunContext& context, std::span<const ConstTensorView> inputs,
+                   std::span<const TensorView> outputs) const = 0;
+  /// One line or more: which implementation, its tiles and bytes, why not a better one.
+  virtual std::string explain() const { return {}; }
+};
+
+/// An operator: stateless, shared by all its nodes.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual std::string_view name() const = 0;
+  /// Types and dims of the outputs. Throws kInvalidArgument naming the input and both numbers.
+  virtual std::vector<TensorInfo> infer(const NodeContext& node) const = 0;
+  /// A plan for these shapes. `outputs` is what infer() gave.
+  virtual std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo> outputs) const = 0;
+};
+
+/// Operators by name. Filled once, then read-only and safe to share.
+class Registry {
+ public:
+  /// Throws kInvalidArgument when the name is taken.
+  void add(std::unique_ptr<Operator> op);
+  /// Null when there is none.
+  const Operator* find(std::string_view name) const;
+  std::vector<std::string> names() const;
+
+ private:
+  std::map<std::string, std::unique_ptr<Operator>, std::less<>> operators_;
+};
+
+}  // namespace headway
