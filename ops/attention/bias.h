@@ -27,9 +27,9 @@ class BiasSource {
   MaskKind mask_kind_;
   MaskKind key_mask_kind_;
   bool true_attends_;
-  ConstTensorView mask_;       // [B, Hq, Sq, mask_keys_], stride 0 on broadcast axes
-  ConstTensorView key_mask_;   // [B, key_mask_keys_]
-  std::int64_t mask_keys_;     // keys that the mask covers; the rest up to the tail is hidden
+  ConstTensorView mask_;      // [B, Hq, Sq, mask_keys_], stride 0 on broadcast axes
+  ConstTensorView key_mask_;  // [B, key_mask_keys_]
+  std::int64_t mask_keys_;    // keys that the mask covers; the rest up to the tail is hidden
   std::int64_t tail_begin_;
 };
 

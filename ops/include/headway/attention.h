@@ -23,7 +23,7 @@ namespace headway {
 enum class Causal {
   kNone,
   kTopLeft,      ///< offset 0 (torch is_causal)
-  kBottomRight,  ///< offset Skv − Sq (flash-attention, Hugging Face)
+  kBottomRight,  ///< offset Skv − visible_tail − Sq (flash-attention, Hugging Face), whatever the lengths are
   kOffset,       ///< an offset per batch, given at run time; may be negative
 };
 
@@ -46,13 +46,14 @@ enum class MaskPolarity {
 /// Output of a row whose every bias is −inf.
 enum class EmptyRow { kZero, kNan };
 
-/// What to write besides the output.
+/// What to write besides the output. Modes 0 and 1 are of every key below Skv, hidden or not: with them, and only
+/// with them, all keys are read.
 enum class ScoresOutput {
   kNone,
   kScaled,             ///< mode 0: scale · q·kᵀ
   kSoftcapped,         ///< mode 1: after softcap
-  kBiased,             ///< mode 2: after softcap and every mask
-  kProbabilities,      ///< mode 3: after softmax
+  kBiased,             ///< mode 2: after softcap and every mask; −inf for a hidden key
+  kProbabilities,      ///< mode 3: after softmax; 0 for a hidden key, an empty row by empty_row
   kMeanProbabilities,  ///< averaged over heads: [B, Sq, Skv]
 };
 
@@ -131,6 +132,7 @@ class Attention {
 
  private:
   AttentionSpec spec_;
+  std::string_view name_;
   std::unique_ptr<const AttentionImplementation> implementation_;
   std::string refusals_;
 };

@@ -1,0 +1,119 @@
+// Reads masks of any broadcast, stride, kind and polarity as rows of f32 bias, in loops that vectorise where the keys
+// lie side by side. Knows neither causality nor windows, and no scores.
+#include "ops/attention/bias.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace headway {
+namespace {
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+
+/// The mask as [B, Hq, Sq, n] with stride 0 on every axis that broadcasts, the last one included.
+ConstTensorView normalised_mask(const ConstTensorView& mask, const AttentionSpec& spec, std::int64_t keys) {
+  const std::int64_t full[4] = {spec.batch, spec.num_heads, spec.query_len, keys};
+  ConstTensorView result(mask.data, mask.type, Dims(full), Dims{0, 0, 0, 0});
+  for (int axis = 0; axis < mask.rank(); ++axis) {
+    if (mask.dims[axis] != 1) result.strides[4 - mask.rank() + axis] = mask.strides[axis];
+  }
+  return result;
+}
+
+/// Writes biases of one row; `load(j)` gives that of key j.
+template <class Load>
+void write_row(float* row, std::int64_t keys, Load load) {
+  for (std::int64_t j = 0; j < keys; ++j) row[j] = load(j);
+}
+
+/// Adds a second bias: hidden by either is hidden, and two finite biases stay finite. By selection, so that the
+/// compiler can blend.
+template <class Load>
+void add_row(float* row, std::int64_t keys, Load load) {
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const float a = row[j];
+    const float b = load(j);
+    const float sum = a + b;
+    const float finite = sum == kHidden ? kLowest : sum;
+    row[j] = a == kHidden || b == kHidden ? kHidden : finite;
+  }
+}
+
+/// One row of one mask: `data` is its first key, `stride` elements lie between keys.
+struct MaskRow {
+  MaskKind kind;
+  bool true_attends;
+  const std::byte* data;
+  std::int64_t stride;
+};
+
+/// Calls `use(load)` with the loader that suits the row: the unit stride is spelled out so that it vectorises.
+template <class Use>
+void with_loader(const MaskRow& mask, Use use) {
+  const std::int64_t stride = mask.stride;
+  if (mask.kind == MaskKind::kAdditive) {
+    const float* values = reinterpret_cast<const float*>(mask.data);
+    if (stride == 0) return use([value = *values](std::int64_t) { return value; });
+    if (stride == 1) return use([values](std::int64_t j) { return values[j]; });
+    return use([values, stride](std::int64_t j) { return values[j * stride]; });
+  }
+  // Read as bytes: a bool that is neither 0 nor 1 would be undefined, and masks come from outside.
+  const std::uint8_t* bits = reinterpret_cast<const std::uint8_t*>(mask.data);
+  const float if_set = mask.true_attends ? 0.0f : kHidden;
+  const float if_clear = mask.true_attends ? kHidden : 0.0f;
+  if (stride == 0) return use([value = *bits != 0 ? if_set : if_clear](std::int64_t) { return value; });
+  if (stride == 1) return use([=](std::int64_t j) { return bits[j] != 0 ? if_set : if_clear; });
+  use([=](std::int64_t j) { return bits[j * stride] != 0 ? if_set : if_clear; });
+}
+
+}  // namespace
+
+BiasSource::BiasSource(const AttentionSpec& spec, const AttentionArgs& args)
+    : mask_kind_(spec.mask),
+      key_mask_kind_(spec.key_mask),
+      true_attends_(spec.mask_polarity == MaskPolarity::kTrueAttends),
+      mask_keys_(0),
+      tail_begin_(spec.key_len - spec.visible_tail) {
+  if (mask_kind_ != MaskKind::kNone) {
+    const std::int64_t n = args.mask.dims.back();
+    mask_keys_ = n == 1 ? tail_begin_ : std::min(n, tail_begin_);
+    mask_ = normalised_mask(args.mask, spec, mask_keys_);
+  }
+  if (key_mask_kind_ != MaskKind::kNone) key_mask_ = args.key_mask;
+}
+
+bool BiasSource::same_for_all_queries() const {
+  return mask_kind_ == MaskKind::kNone || mask_.strides[2] == 0 || mask_.dims[2] <= 1;
+}
+
+void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t rows, std::int64_t key,
+                      std::int64_t keys, float* tile, std::int64_t ld) const {
+  // [0, covered) is under both masks, [covered, masked) beyond a short mask, [masked, keys) is the visible tail.
+  const std::int64_t masked = std::clamp(tail_begin_ - key, std::int64_t{0}, keys);
+  const std::int64_t covered =
+      mask_kind_ == MaskKind::kNone ? masked : std::clamp(mask_keys_ - key, std::int64_t{0}, masked);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* row = tile + r * ld;
+    if (mask_kind_ == MaskKind::kNone || covered == 0) {
+      std::fill(row, row + covered, 0.0f);
+    } else {
+      const std::int64_t at =
+          b * mask_.strides[0] + h * mask_.strides[1] + (query + r) * mask_.strides[2] + key * mask_.strides[3];
+      const MaskRow mask{mask_kind_, true_attends_, mask_.data + at * static_cast<std::int64_t>(size_bytes(mask_.type)),
+                         mask_.strides[3]};
+      with_loader(mask, [=](auto load) { write_row(row, covered, load); });
+    }
+    if (key_mask_kind_ != MaskKind::kNone && covered > 0) {
+      const std::int64_t at = b * key_mask_.strides[0] + key * key_mask_.strides[1];
+      const MaskRow mask{key_mask_kind_, true_attends_,
+                         key_mask_.data + at * static_cast<std::int64_t>(size_bytes(key_mask_.type)),
+                         key_mask_.strides[1]};
+      with_loader(mask, [=](auto load) { add_row(row, covered, load); });
+    }
+    std::fill(row + covered, row + masked, kHidden);
+    std::fill(row + masked, row + keys, 0.0f);
+  }
+}
+
+}  // namespace headway

@@ -1,0 +1,12 @@
+// Checking the tensors of a run against its spec. Knows no implementation.
+#pragma once
+
+#include "headway/attention.h"
+
+namespace headway {
+
+/// Throws kInvalidArgument naming the argument and both numbers when `args` do not fit `spec` (which is complete).
+/// Reads lengths and offsets, nothing else; writes nothing; allocates nothing unless it throws.
+void check_args(const AttentionSpec& spec, const AttentionArgs& args);
+
+}  // namespace headway

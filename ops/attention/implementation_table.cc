@@ -1,0 +1,26 @@
+// The ordered table of implementations: the first whose refusal() is empty runs. Knows only their names.
+#include "ops/attention/implementation.h"
+
+namespace headway {
+namespace {
+
+constexpr ImplementationEntry kTable[] = {
+    {"reference", reference_refusal, make_reference},
+};
+
+}  // namespace
+
+std::span<const ImplementationEntry> implementation_table() { return kTable; }
+
+std::vector<std::string> attention_implementations() {
+  std::vector<std::string> names;
+  for (const ImplementationEntry& entry : kTable) names.emplace_back(entry.name);
+  return names;
+}
+
+constinit const Zone kZonePack{"pack", "attention"};
+constinit const Zone kZoneScores{"scores", "attention"};
+constinit const Zone kZoneSoftmax{"softmax", "attention"};
+constinit const Zone kZoneContext{"context", "attention"};
+
+}  // namespace headway
