@@ -2,6 +2,7 @@
 option(HEADWAY_BUILD_TOOLS "The headway command" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)
 set(HEADWAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
@@ -22,6 +23,8 @@ if(HEADWAY_WERROR)
   target_compile_options(headway_flags INTERFACE -Werror)
 endif()
 if(HEADWAY_SANITIZE)
-  target_compile_options(headway_flags INTERFACE -fsanitize=${HEADWAY_SANITIZE} -fno-omit-frame-pointer)
+  # What a sanitizer reports ends the program: a test that only prints it would pass.
+  target_compile_options(headway_flags INTERFACE
+    -fsanitize=${HEADWAY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(headway_flags INTERFACE -fsanitize=${HEADWAY_SANITIZE})
 endif()
