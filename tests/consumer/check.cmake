@@ -1,0 +1,45 @@
+# Installs a build into a staged tree, moves that tree, then compiles and runs the README's own example against it, by
+# the CMake package and by pkg-config. Needs SOURCE_DIR, BUILD_DIR, CXX, GENERATOR.
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}\nfailed: ${status}")
+  endif()
+endfunction()
+
+set(work ${BUILD_DIR}/consumer)
+file(REMOVE_RECURSE ${work})
+
+# The first C++ block of the README, as it stands.
+file(READ ${SOURCE_DIR}/README.md readme)
+if(NOT readme MATCHES "```cpp\n([^`]*)```")
+  message(FATAL_ERROR "README.md has no C++ block")
+endif()
+file(WRITE ${work}/example.cc "${CMAKE_MATCH_1}")
+
+# Nothing may remember where it was installed: neither the prefix given here nor the place it was staged in.
+run(${CMAKE_COMMAND} -E env DESTDIR=${work}/stage ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix /opt/headway)
+file(RENAME ${work}/stage/opt/headway ${work}/moved)
+if(EXISTS /opt/headway/include/headway/attention.h)
+  message(FATAL_ERROR "DESTDIR was ignored")
+endif()
+
+file(GLOB_RECURSE pkgconfig ${work}/moved/headway.pc)
+get_filename_component(pkgconfig ${pkgconfig} DIRECTORY)
+foreach(via cmake pkg-config)
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pkgconfig} ${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer
+    -B ${work}/${via} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_PREFIX_PATH=${work}/moved -D EXAMPLE=${work}/example.cc -D VIA=${via})
+  run(${CMAKE_COMMAND} --build ${work}/${via})
+  run(${work}/${via}/example)
+endforeach()
+
+# Public headers stand on their own, one by one.
+file(GLOB headers RELATIVE ${work}/moved/include ${work}/moved/include/headway/*.h)
+foreach(header ${headers})
+  file(WRITE ${work}/header.cc "#include <${header}>\n")
+  run(${CXX} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror -I${work}/moved/include ${work}/header.cc)
+endforeach()
