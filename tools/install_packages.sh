@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that a build from source needs, and only those that are missing: a machine that
+# has them all is never asked for rights or for a network. Knows nothing of the build itself.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config                      # to build and to embed
+  libdnnl-dev libhwy-dev                                # what the libraries link
+  libcli11-dev nlohmann-json3-dev libfmt-dev            # the command
+  libgtest-dev libbenchmark-dev clang-format            # tests, benchmarks, the format check
+)
+
+die() {
+  echo "install_packages.sh: $*" >&2
+  exit 1
+}
+
+if ! command -v dpkg-query >/dev/null; then
+  # Another distribution: the build itself says what it misses.
+  command -v cmake >/dev/null || die "not a Debian or Ubuntu system and no cmake here; README.md lists what to install"
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
+  [[ $status == installed ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  command -v sudo >/dev/null || die "needs root or sudo to install: ${missing[*]}"
+  sudo -n true 2>/dev/null || [[ -t 0 ]] || die "needs root or a sudo without password to install: ${missing[*]}"
+  as_root=(sudo)
+fi
+apt() {
+  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive timeout 900 apt-get -q -y -o Acquire::Retries=3 \
+    -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "installing ${missing[*]}"
+apt update >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "apt-get update failed; still missing: ${missing[*]}"; }
+apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+  { tail -n 5 "$log" >&2; die "apt-get install failed; still missing: ${missing[*]}"; }
