@@ -1,0 +1,61 @@
+// What every suite shares: data that is neither constant nor saturating, the peak before and after, the counters.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "headway/tensor.h"
+#include "headway/threads.h"
+#include "ops/simd/peak.h"
+
+namespace headway::perf {
+
+/// Fills an f32 tensor with a fixed sequence, evenly spread over [−range, range).
+inline void fill(Tensor* tensor, float range, std::uint32_t seed) {
+  float* data = tensor->data<float>();
+  std::uint32_t state = seed * 2654435761u + 1;
+  for (std::int64_t i = 0; i < tensor->count(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    data[i] = range * (static_cast<float>(state >> 8) * 0x1p-23f - 1.0f);
+  }
+}
+
+inline Tensor random_tensor(const Dims& dims, float range, std::uint32_t seed) {
+  Tensor tensor(DataType::kF32, dims);
+  fill(&tensor, range, seed);
+  return tensor;
+}
+
+/// The FMA peak around one benchmark: measured when made and again by report(). Clocks drift by tens of percent within
+/// minutes, so a share of the peak means something only against a peak of the same moment.
+class PeakBracket {
+ public:
+  explicit PeakBracket(const Threads& threads) : threads_(threads), before_(measure_fma_peak(threads)) {}
+
+  /// Adds GF/s and the percentage of the mean of both peaks. `flops` is the work of one iteration.
+  void report(benchmark::State& state, double flops) const {
+    const double peak = 0.5 * (before_ + measure_fma_peak(threads_));
+    const double total = flops * static_cast<double>(state.iterations());
+    state.counters["GF/s"] = benchmark::Counter(total * 1e-9, benchmark::Counter::kIsRate);
+    state.counters["%peak"] = benchmark::Counter(total * 100.0 / peak, benchmark::Counter::kIsRate);
+    state.counters["peakGF/s"] = peak * 1e-9;
+  }
+
+ private:
+  Threads threads_;
+  double before_;
+};
+
+/// Runs a benchmark at one worker and at all that OpenMP would take. A template because the type of what
+/// RegisterBenchmark returns has moved between releases.
+template <class Benchmark>
+Benchmark* at_worker_counts(Benchmark* b) {
+  b->ArgName("workers")->Arg(1);
+  if (const int all = Threads::openmp().workers(); all > 1) b->Arg(all);
+  return b;
+}
+
+}  // namespace headway::perf
