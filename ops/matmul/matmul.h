@@ -16,9 +16,9 @@ namespace headway {
 /// Weights of one projection, packed at construction into column chunks that are computed as independent tasks: the
 /// split depends on (M, N, K) alone, so the bits do not depend on the number of threads.
 struct PackedMatmulSpec {
-  std::int64_t rows = 0;     ///< M
-  std::int64_t columns = 0;  ///< N
-  std::int64_t depth = 0;    ///< K
+  std::int64_t rows = 0;      ///< M
+  std::int64_t columns = 0;   ///< N
+  std::int64_t depth = 0;     ///< K
   std::int64_t x_stride = 0;  ///< floats between rows of x; innermost stride is 1
   std::int64_t y_stride = 0;  ///< floats between rows of y
 };
@@ -37,8 +37,9 @@ class PackedMatmul {
   std::int64_t tasks() const;
   /// Runs one task on the calling thread only. Thread-safe with distinct workers; allocates nothing.
   void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const;
-  /// Flops of one task.
-  std::int64_t task_flops(std::int64_t task) const;
+  /// Flops of one task, and the bytes of its x, weights and y.
+  Work task_work(std::int64_t task) const;
+  std::int64_t task_flops(std::int64_t task) const { return task_work(task).flops_nominal; }
   /// All tasks, in parallel.
   void run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
            const Zone& zone) const;
@@ -53,10 +54,12 @@ struct TileMatmulSpec {
   std::int64_t rows, columns, depth;
   std::int64_t a_stride, b_stride, c_stride;
   bool transpose_b = false;  ///< b is [N, K]
+  bool accumulate = false;   ///< c += instead of c =
   friend bool operator==(const TileMatmulSpec&, const TileMatmulSpec&) = default;
 };
 
-/// A bounded cache of oneDNN matmuls by spec. Thread-safe; a spec seen before costs a look-up and no allocation.
+/// A bounded cache of oneDNN matmuls by spec; the least recently used goes first. Thread-safe; a spec seen before costs
+/// a look-up and no allocation.
 class TileMatmulCache {
  public:
   explicit TileMatmulCache(std::size_t capacity);
@@ -64,7 +67,7 @@ class TileMatmulCache {
   /// `scratch` is 64-byte aligned and holds scratch_bytes.
   void run(const TileMatmulSpec& spec, const float* a, const float* b, float* c, std::byte* scratch,
            std::size_t scratch_bytes) const;
-  /// Scratch that this spec needs.
+  /// Scratch that this spec needs; makes its matmul ready when it is new.
   std::size_t scratch_bytes(const TileMatmulSpec& spec) const;
   std::size_t size() const;
 

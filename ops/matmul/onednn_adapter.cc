@@ -1,0 +1,184 @@
+// Creation through the C++ interface, where the two major versions differ; execution through the C interface, which
+// takes its arguments from the stack where the C++ one wants a map built for each call.
+#include "ops/matmul/onednn_adapter.h"
+
+#include <omp.h>
+
+#include "headway/error.h"
+#include "headway/tensor.h"
+#include "ops/matmul/matmul.h"
+
+namespace headway::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+/// A small number of the calling thread: where it looks for its slot first.
+unsigned thread_number() {
+  static std::atomic<unsigned> next{0};
+  thread_local const unsigned number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+dnnl::primitive_attr attributes(bool accumulate) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  // The environment may allow bf16 arithmetic for f32 tensors in the whole process; our error bound does not.
+  attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  if (accumulate) {
+    dnnl::post_ops ops;
+    ops.append_sum(1.0f);
+    attr.set_post_ops(ops);
+  }
+  return attr;
+}
+
+dnnl::matmul::primitive_desc describe(const MatmulDescs& d) {
+  const dnnl::primitive_attr attr = attributes(d.accumulate);
+#if DNNL_VERSION_MAJOR >= 3
+  if (d.with_bias) return {engine(), d.a, d.b, d.bias, d.c, attr};
+  return {engine(), d.a, d.b, d.c, attr};
+#else
+  if (d.with_bias) return {dnnl::matmul::desc(d.a, d.b, d.bias, d.c), attr, engine()};
+  return {dnnl::matmul::desc(d.a, d.b, d.c), attr, engine()};
+#endif
+}
+
+dnnl::memory memory_without_data(const Desc& desc) { return dnnl::memory(desc, engine(), DNNL_MEMORY_NONE); }
+
+}  // namespace
+
+SingleThread::SingleThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+SingleThread::~SingleThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+Desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  return Desc({rows, columns}, kF32, dnnl::memory::dims{rows == 1 ? columns : stride, 1});
+}
+
+Desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  return Desc({columns, rows}, kF32, dnnl::memory::dims{1, rows == 1 ? columns : stride});
+}
+
+Desc any_desc(std::int64_t rows, std::int64_t columns) {
+  return Desc({rows, columns}, kF32, dnnl::memory::format_tag::any);
+}
+
+struct Matmul::Slot {
+  dnnl::stream stream;
+  dnnl::memory a, b, c, scratch;
+};
+
+Matmul::Matmul(const MatmulDescs& descs) {
+  const SingleThread guard;
+  try {
+    primitive_desc_ = describe(descs);
+    primitive_ = dnnl::matmul(primitive_desc_);
+  } catch (const dnnl::error& e) {
+    fail(ErrorCode::kInternal, "oneDNN has no matmul for operands of ", descs.a.get_size(), " and ", descs.c.get_size(),
+         " bytes: ", e.what());
+  }
+  implementation_ = primitive_desc_.impl_info_str();
+  scratch_bytes_ = primitive_desc_.scratchpad_desc().get_size();
+  give_back(make_slot());
+}
+
+Matmul::~Matmul() {
+  for (Place& place : places_) delete place.slot.load(std::memory_order_relaxed);
+}
+
+std::unique_ptr<Matmul::Slot> Matmul::make_slot() const {
+  auto slot = std::make_unique<Slot>();
+  slot->stream = dnnl::stream(engine());
+  slot->a = memory_without_data(primitive_desc_.src_desc());
+  slot->b = memory_without_data(primitive_desc_.weights_desc());
+  slot->c = memory_without_data(primitive_desc_.dst_desc());
+  slot->scratch = memory_without_data(primitive_desc_.scratchpad_desc());
+  return slot;
+}
+
+std::unique_ptr<Matmul::Slot> Matmul::borrow() const {
+  const unsigned first = thread_number();
+  for (unsigned i = 0; i < kPlaces; ++i) {
+    std::atomic<Slot*>& place = places_[(first + i) % kPlaces].slot;
+    if (!place.load(std::memory_order_relaxed)) continue;
+    if (Slot* slot = place.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Slot>(slot);
+  }
+  {
+    const std::lock_guard lock(overflow_mutex_);
+    if (!overflow_.empty()) {
+      std::unique_ptr<Slot> slot = std::move(overflow_.back());
+      overflow_.pop_back();
+      return slot;
+    }
+  }
+  return make_slot();
+}
+
+void Matmul::give_back(std::unique_ptr<Slot> slot) const {
+  const unsigned first = thread_number();
+  for (unsigned i = 0; i < kPlaces; ++i) {
+    std::atomic<Slot*>& place = places_[(first + i) % kPlaces].slot;
+    Slot* nobody = nullptr;
+    if (place.compare_exchange_strong(nobody, slot.get(), std::memory_order_release, std::memory_order_relaxed)) {
+      slot.release();
+      return;
+    }
+  }
+  const std::lock_guard lock(overflow_mutex_);
+  overflow_.push_back(std::move(slot));
+}
+
+void Matmul::execute(const MatmulOperands& operands) const {
+  std::unique_ptr<Slot> slot = borrow();
+  slot->a.set_data_handle(const_cast<float*>(operands.a));
+  if (!operands.b_memory) slot->b.set_data_handle(const_cast<float*>(operands.b));
+  slot->c.set_data_handle(operands.c);
+  slot->scratch.set_data_handle(operands.scratch);
+
+  dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, slot->a.get()},
+                             {DNNL_ARG_WEIGHTS, operands.b_memory ? operands.b_memory : slot->b.get()},
+                             {DNNL_ARG_DST, slot->c.get()},
+                             {DNNL_ARG_SCRATCHPAD, slot->scratch.get()},
+                             {DNNL_ARG_BIAS, operands.bias_memory}};
+  dnnl_status_t status;
+  {
+    const SingleThread guard;
+    status = dnnl_primitive_execute(primitive_.get(), slot->stream.get(), operands.bias_memory ? 5 : 4, args);
+  }
+  give_back(std::move(slot));
+  if (status != dnnl_success) fail(ErrorCode::kInternal, "oneDNN matmul failed with status ", status);
+}
+
+void reorder(dnnl::memory from, dnnl::memory to) {
+  const SingleThread guard;
+  const dnnl::primitive_attr attr = attributes(false);
+  const dnnl::reorder::primitive_desc desc(engine(), from.get_desc(), engine(), to.get_desc(), attr);
+  const AlignedBuffer scratch(desc.scratchpad_desc().get_size() + 64);
+  dnnl::memory scratch_memory(desc.scratchpad_desc(), engine(), scratch.data());
+  dnnl::stream stream(engine());
+  dnnl::reorder(desc).execute(stream,
+                              {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch_memory}});
+  stream.wait();
+}
+
+}  // namespace headway::onednn
+
+namespace headway {
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+}  // namespace headway
