@@ -40,16 +40,18 @@ void require_apart(const char* output, const ByteRange& written, const char* oth
 /// Distinct elements at distinct places: each axis steps over everything that the finer axes reach.
 void require_no_self_overlap(const char* output, const TensorView& view) {
   if (!view || view.count() == 0) return;
+  // Axes by growing stride, inserted one by one: at most kMaxRank of them.
   std::array<int, kMaxRank> axes{};
-  int used = 0;
+  std::size_t used = 0;
   for (int axis = 0; axis < view.rank(); ++axis) {
-    if (view.dims[axis] > 1) axes[static_cast<std::size_t>(used++)] = axis;
+    if (view.dims[axis] <= 1) continue;
+    std::size_t at = used++;
+    for (; at > 0 && std::abs(view.strides[axes[at - 1]]) > std::abs(view.strides[axis]); --at) axes[at] = axes[at - 1];
+    axes[at] = axis;
   }
-  std::sort(axes.begin(), axes.begin() + used,
-            [&](int a, int b) { return std::abs(view.strides[a]) < std::abs(view.strides[b]); });
   std::int64_t reach = 0;
-  for (int i = 0; i < used; ++i) {
-    const int axis = axes[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < used; ++i) {
+    const int axis = axes[i];
     const std::int64_t stride = std::abs(view.strides[axis]);
     require(stride > reach, output, " overlaps itself: axis ", axis, " has stride ", stride, ", expected at least ",
             reach + 1);
