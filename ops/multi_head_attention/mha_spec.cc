@@ -1,0 +1,125 @@
+// The defaults and the checks, in the order of the structs' fields.
+#include "ops/multi_head_attention/mha_spec.h"
+
+namespace headway {
+namespace {
+
+void at_least(const char* field, std::int64_t value, std::int64_t least) {
+  require(value >= least, field, " is ", value, ", expected at least ", least);
+}
+
+void check_tensor(const char* what, const ConstTensorView& tensor, const Dims& expected) {
+  require(static_cast<bool>(tensor), what, " is missing, expected f32 ", expected);
+  require(tensor.type == DataType::kF32, what, " is ", name(tensor.type), ", expected f32");
+  require(tensor.dims == expected, what, " has dims ", tensor.dims, ", expected ", expected);
+}
+
+void check_optional(const char* what, const ConstTensorView& tensor, const Dims& expected) {
+  if (tensor) check_tensor(what, tensor, expected);
+}
+
+bool same_view(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.dims == b.dims && a.strides == b.strides && a.type == b.type;
+}
+
+/// The core takes lengths up to its own key length; here they count the given keys only.
+template <class Int>
+void check_lengths(const ConstTensorView& lengths, std::int64_t key_len) {
+  for (std::int64_t b = 0; b < lengths.dims[0]; ++b) {
+    const std::int64_t n = lengths.as<Int>()[b * lengths.strides[0]];
+    require(n >= 0 && n <= key_len, "key_lengths[", b, "] is ", n, ", expected 0 to key_len = ", key_len);
+  }
+}
+
+}  // namespace
+
+std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return completed.attention.visible_tail; }
+
+MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv) {
+  MultiHeadAttentionSpec s = spec;
+  require(s.type == DataType::kF32, "type is ", name(s.type), ", expected f32");
+  at_least("batch", s.batch, 0);
+  at_least("query_len", s.query_len, 0);
+  at_least("key_len", s.key_len, 0);
+  at_least("embed_dim", s.embed_dim, 1);
+  at_least("kdim", s.kdim, 0);
+  at_least("vdim", s.vdim, 0);
+  at_least("num_heads", s.num_heads, 1);
+  at_least("num_kv_heads", s.num_kv_heads, 0);
+  at_least("head_dim", s.head_dim, 0);
+  at_least("value_head_dim", s.value_head_dim, 0);
+  if (s.key_len == 0) s.key_len = s.query_len;
+  if (s.kdim == 0) s.kdim = s.embed_dim;
+  if (s.vdim == 0) s.vdim = s.embed_dim;
+  if (s.num_kv_heads == 0) s.num_kv_heads = s.num_heads;
+  require(s.num_heads % s.num_kv_heads == 0, "num_heads = ", s.num_heads,
+          " is not a multiple of num_kv_heads = ", s.num_kv_heads);
+  if (s.head_dim == 0) {
+    require(s.embed_dim % s.num_heads == 0, "embed_dim = ", s.embed_dim,
+            " is not a multiple of num_heads = ", s.num_heads, "; give head_dim");
+    s.head_dim = s.embed_dim / s.num_heads;
+  }
+  if (s.value_head_dim == 0) s.value_head_dim = s.head_dim;
+  if (s.self_attention) {
+    require(s.key_len == s.query_len, "key_len is ", s.key_len, ", expected query_len = ", s.query_len,
+            " in self attention");
+    require(s.kdim == s.embed_dim && s.vdim == s.embed_dim, "kdim and vdim are ", s.kdim, " and ", s.vdim,
+            ", expected embed_dim = ", s.embed_dim, " in self attention");
+  }
+  AttentionSpec& core = s.attention;
+  core.type = s.type;
+  core.batch = s.batch;
+  core.num_heads = s.num_heads;
+  core.num_kv_heads = s.num_kv_heads;
+  core.query_len = s.query_len;
+  core.visible_tail = (bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
+  core.key_len = s.key_len + core.visible_tail;
+  core.head_dim = s.head_dim;
+  core.value_head_dim = s.value_head_dim;
+  return s;
+}
+
+void check_weights(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeights& w) {
+  const std::int64_t q = s.num_heads * s.head_dim;
+  const std::int64_t k = s.num_kv_heads * s.head_dim;
+  const std::int64_t v = s.num_kv_heads * s.value_head_dim;
+  const std::int64_t context = s.num_heads * s.value_head_dim;
+  check_tensor("query weight", w.query, {q, s.embed_dim});
+  check_tensor("key weight", w.key, {k, s.kdim});
+  check_tensor("value weight", w.value, {v, s.vdim});
+  check_tensor("output weight", w.output, {s.embed_dim, context});
+  check_optional("query bias", w.query_bias, {q});
+  check_optional("key bias", w.key_bias, {k});
+  check_optional("value bias", w.value_bias, {v});
+  check_optional("output bias", w.output_bias, {s.embed_dim});
+  require(static_cast<bool>(w.bias_k) == static_cast<bool>(w.bias_v), "bias_k is ", w.bias_k ? "given" : "missing",
+          " and bias_v is ", w.bias_v ? "given" : "missing", ", expected both or neither");
+  check_optional("bias_k", w.bias_k, {k});
+  check_optional("bias_v", w.bias_v, {v});
+}
+
+void check_args(const MultiHeadAttentionSpec& s, const MultiHeadAttentionArgs& args) {
+  check_tensor("query", args.query, {s.batch, s.query_len, s.embed_dim});
+  if (s.self_attention) {
+    require(!args.key || same_view(args.key, args.query), "key is another tensor than query in self attention");
+    require(!args.value || same_view(args.value, args.query), "value is another tensor than query in self attention");
+  } else {
+    check_tensor("key", args.key, {s.batch, s.key_len, s.kdim});
+    check_tensor("value", args.value, {s.batch, s.key_len, s.vdim});
+  }
+  check_tensor("out", args.out, {s.batch, s.query_len, s.embed_dim});
+  if (args.mask && args.mask.rank() > 0) {
+    require(args.mask.dims.back() <= s.key_len, "mask has ", args.mask.dims.back(),
+            " keys, expected key_len = ", s.key_len);
+  }
+  if (args.key_mask && args.key_mask.rank() > 0) {
+    require(args.key_mask.dims.back() == s.key_len, "key_mask has ", args.key_mask.dims.back(),
+            " keys, expected key_len = ", s.key_len);
+  }
+  if (args.key_lengths && args.key_lengths.rank() == 1) {
+    if (args.key_lengths.type == DataType::kI32) check_lengths<std::int32_t>(args.key_lengths, s.key_len);
+    if (args.key_lengths.type == DataType::kI64) check_lengths<std::int64_t>(args.key_lengths, s.key_len);
+  }
+}
+
+}  // namespace headway

@@ -1,0 +1,33 @@
+// Where the projected heads and the context lie in the workspace. Decides strides; computes nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "headway/multi_head_attention.h"
+
+namespace headway {
+
+/// One projected operand as the core sees it, [B, H, S, D], in floats from the start of the projected region.
+struct ProjectedOperand {
+  std::int64_t offset = 0;
+  std::int64_t batch_stride = 0;
+  std::int64_t head_stride = 0;
+  std::int64_t row_stride = 0;
+};
+
+struct ProjectedLayout {
+  ProjectedOperand query, key, value;
+  std::int64_t floats = 0;  ///< of the whole region
+};
+
+/// Width of a row of `width` floats in the workspace: whole cache lines and one more, so that rows do not fall into the
+/// same few cache sets. Heads read through rows of 3072 floats cost 15 to 30 % of the core at head widths up to 64;
+/// one line more nearly heals that.
+std::int64_t padded_row(std::int64_t width);
+
+/// Decides the layout. Row-major over the heads: one row a token, the heads side by side, as the projection writes it.
+/// In self attention query, key and value share their rows, since one product writes all three. A head-major copy for
+/// narrow heads would be decided here: other strides, and a phase that splits between projection and core.
+ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed);
+
+}  // namespace headway
