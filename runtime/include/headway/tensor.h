@@ -79,6 +79,8 @@ class Dims {
 
 /// Product of the dims; throws kInvalidArgument on a negative dim or when the product does not fit 63 bits.
 std::int64_t element_count(const Dims& dims);
+/// Bytes of a contiguous tensor; throws kInvalidArgument when they do not fit 63 bits.
+std::size_t tensor_bytes(DataType type, const Dims& dims);
 /// Row-major strides, in elements.
 Dims contiguous_strides(const Dims& dims);
 
@@ -100,8 +102,8 @@ struct BasicTensorView {
       : data(pointer), type(element_type), dims(d), strides(s), present(true) {}
   /// A writable view converts to a read-only one.
   template <class Other>
-    requires(std::is_same_v<Byte, const std::byte> && std::is_same_v<Other, std::byte>)
-  BasicTensorView(const BasicTensorView<Other>& other)
+  requires(std::is_same_v<Byte, const std::byte>&& std::is_same_v<Other, std::byte>)
+      BasicTensorView(const BasicTensorView<Other>& other)
       : data(other.data), type(other.type), dims(other.dims), strides(other.strides), present(other.present) {}
 
   explicit operator bool() const { return present; }
