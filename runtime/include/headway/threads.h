@@ -35,8 +35,7 @@ class Threads {
   void parallel_for(std::int64_t tasks, Fn&& fn) const {
     using Plain = std::remove_reference_t<Fn>;
     run(
-        tasks,
-        [](void* context, std::int64_t task, int worker) { (*static_cast<Plain*>(context))(task, worker); },
+        tasks, [](void* context, std::int64_t task, int worker) { (*static_cast<Plain*>(context))(task, worker); },
         const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
   }
 
