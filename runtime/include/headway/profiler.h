@@ -39,7 +39,7 @@ double nanoseconds_per_tick();
 class Profiler {
  public:
   struct Options {
-    int workers = 1;                        ///< worker ids that may report
+    int workers = 1;                          ///< worker ids that may report
     std::size_t trace_events_per_worker = 0;  ///< 0: totals only; beyond it events are dropped and counted
   };
   explicit Profiler(const Options& options);
@@ -47,11 +47,14 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
+  /// Worker ids that may report. Reports of others are dropped and counted.
+  int workers() const;
   /// Adds a stretch [begin, end) of ticks to `zone` as seen by `worker`. `count` tells how many pieces it stands for.
   /// Touches only the worker's own memory; allocates nothing once the zone is known to that worker.
   void add(int worker, const Zone& zone, std::uint64_t begin_ticks, std::uint64_t end_ticks, const Work& work,
            std::int64_t count = 1);
-  /// Adds time that is spread over [begin, end) in pieces too short to report one by one.
+  /// Adds time that is spread over [begin, end) in pieces too short to report one by one. Totals count `busy_ticks`;
+  /// the trace shows one event from `begin_ticks` that lasts `busy_ticks`.
   void add_spread(int worker, const Zone& zone, std::uint64_t begin_ticks, std::uint64_t end_ticks,
                   std::uint64_t busy_ticks, const Work& work, std::int64_t count);
   /// Forgets what was recorded, keeps the memory.
@@ -67,9 +70,12 @@ class Profiler {
   };
   /// Totals a zone, in order of first use.
   std::vector<Row> rows() const;
+  /// Shares are of the whole of the category "node" for nodes, of everything else for the others, since nodes contain
+  /// the finer zones. GF/s is over the time of the busiest worker.
   /// `peak_flops` (per second, all workers) adds a column with the share of it; 0 leaves the column out.
   std::string table(double peak_flops = 0) const;
-  /// {"zones":[{"name","category","count","seconds","flops_nominal","flops_executed","exps","bytes"}],"dropped":0}
+  /// {"zones":[{"name","category","count","seconds","seconds_max","flops_nominal","flops_executed","exps","bytes"}],
+  ///  "dropped":0}
   std::string json() const;
   /// Chrome trace event format, one track a worker; opens in Perfetto.
   std::string chrome_trace() const;
