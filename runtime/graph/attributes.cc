@@ -1,0 +1,56 @@
+// Typed look-ups of a node's attributes. A wrong type is refused, never converted.
+#include <utility>
+
+#include "headway/operator.h"
+
+namespace headway {
+namespace {
+
+const char* type_name(const Attribute& attribute) {
+  static constexpr const char* kNames[] = {"an integer", "a float", "a string", "a list of integers",
+                                           "a list of floats"};
+  static_assert(std::size(kNames) == std::variant_size_v<Attribute>);
+  return kNames[attribute.index()];
+}
+
+/// Null when the key is not there.
+template <class T>
+const T* find(const std::map<std::string, Attribute>& values, const std::string& key) {
+  const auto found = values.find(key);
+  if (found == values.end()) return nullptr;
+  const T* value = std::get_if<T>(&found->second);
+  require(value != nullptr, "attribute '", key, "' is ", type_name(found->second), ", expected ",
+          type_name(Attribute(T{})));
+  return value;
+}
+
+template <class T>
+T find_or(const std::map<std::string, Attribute>& values, const std::string& key, const T& otherwise) {
+  const T* value = find<T>(values, key);
+  return value ? *value : otherwise;
+}
+
+}  // namespace
+
+std::int64_t Attributes::integer(const std::string& key) const {
+  const auto* value = find<std::int64_t>(values_, key);
+  require(value != nullptr, "attribute '", key, "' is missing, expected an integer");
+  return *value;
+}
+
+std::int64_t Attributes::integer(const std::string& key, std::int64_t otherwise) const {
+  return find_or(values_, key, otherwise);
+}
+
+float Attributes::real(const std::string& key, float otherwise) const { return find_or(values_, key, otherwise); }
+
+std::string Attributes::text(const std::string& key, const std::string& otherwise) const {
+  return find_or(values_, key, otherwise);
+}
+
+std::vector<std::int64_t> Attributes::integers(const std::string& key,
+                                               const std::vector<std::int64_t>& otherwise) const {
+  return find_or(values_, key, otherwise);
+}
+
+}  // namespace headway

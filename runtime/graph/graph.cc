@@ -1,0 +1,76 @@
+// Building a graph: every value exists before it is used, so nothing later has to look for cycles or dangling ids.
+#include "headway/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headway {
+
+ValueId Graph::new_value(const std::string& name) {
+  values_.push_back({name, nullptr});
+  return num_values() - 1;
+}
+
+ValueId Graph::add_input(const std::string& name, DataType type, std::vector<SymbolicDim> dims) {
+  require(std::none_of(values_.begin(), values_.end(), [&](const Value& value) { return value.name == name; }),
+          "input '", name, "': the name is taken");
+  require(dims.size() <= kMaxRank, "input '", name, "' has rank ", dims.size(), ", at most ", kMaxRank,
+          " is supported");
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (const auto* size = std::get_if<std::int64_t>(&dims[axis])) {
+      require(*size >= 0, "input '", name, "' axis ", axis, " is ", *size, ", expected 0 or more");
+    } else {
+      require(!std::get<std::string>(dims[axis]).empty(), "input '", name, "' axis ", axis, " has an empty name");
+    }
+  }
+  const ValueId value = new_value(name);
+  inputs_.push_back({value, type, std::move(dims)});
+  return value;
+}
+
+ValueId Graph::add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor) {
+  require(tensor != nullptr, "constant '", name, "' is null");
+  const ValueId value = new_value(name);
+  values_[value].constant = std::move(tensor);
+  return value;
+}
+
+ValueId Graph::add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
+                        Attributes attributes) {
+  return add_node(op, name, std::move(inputs), std::move(attributes), 1).front();
+}
+
+std::vector<ValueId> Graph::add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
+                                     Attributes attributes, int num_outputs) {
+  require(num_outputs >= 1, "node '", name, "' (", op, ") has ", num_outputs, " outputs, expected 1 or more");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    require(inputs[i] >= kNoValue && inputs[i] < num_values(), "node '", name, "' (", op, ") input ", i, " is value ",
+            inputs[i], ", expected less than ", num_values(), " values");
+  }
+  std::vector<ValueId> outputs;
+  for (int i = 0; i < num_outputs; ++i) {
+    outputs.push_back(new_value(i == 0 ? name : name + ':' + std::to_string(i)));
+  }
+  nodes_.push_back({op, name, std::move(attributes), std::move(inputs), outputs});
+  return outputs;
+}
+
+void Graph::add_output(const std::string& name, ValueId value) {
+  require(value >= 0 && value < num_values(), "output '", name, "' is value ", value, ", expected less than ",
+          num_values(), " values");
+  require(std::none_of(outputs_.begin(), outputs_.end(), [&](const Output& output) { return output.name == name; }),
+          "output '", name, "': the name is taken");
+  outputs_.push_back({name, value});
+}
+
+const Tensor* Graph::constant(ValueId value) const {
+  require(value >= 0 && value < num_values(), "value is ", value, ", expected less than ", num_values());
+  return values_[value].constant.get();
+}
+
+const std::string& Graph::value_name(ValueId value) const {
+  require(value >= 0 && value < num_values(), "value is ", value, ", expected less than ", num_values());
+  return values_[value].name;
+}
+
+}  // namespace headway
