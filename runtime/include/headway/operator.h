@@ -69,6 +69,7 @@ class NodePlan {
     static_cast<void>(workers);
     return 0;
   }
+  /// Views have exactly the dims and types of the plan and are contiguous; a session sees to that.
   virtual void run(const RunContext& context, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) const = 0;
   /// One line or more: which implementation, its tiles and bytes, why not a better one.

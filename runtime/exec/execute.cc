@@ -1,0 +1,84 @@
+// The run itself. Operators get contiguous tensors only, so that a plan may count on the strides it was made for:
+// strided tensors of the caller go through staging, contiguous ones are used where they lie.
+#include "runtime/exec/execute.h"
+
+#include <algorithm>
+
+namespace headway {
+namespace {
+
+/// A contiguous view of the buffer, which is made to fit when it does not.
+TensorView stage(AlignedBuffer* buffer, DataType type, const Dims& dims) {
+  const std::size_t bytes = tensor_bytes(type, dims);
+  if (buffer->size_bytes() < bytes) *buffer = AlignedBuffer(bytes);
+  return {buffer->data(), type, dims};
+}
+
+void bind_inputs(const Graph& graph, const RunArgs& args, RunState* state) {
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    const ConstTensorView& input = args.inputs[i];
+    ConstTensorView& bound = state->values[graph.inputs()[i].value].readable;
+    if (input.is_contiguous()) {
+      bound = {input.data, input.type, input.dims};  // unit axes get normal strides
+      continue;
+    }
+    const TensorView staged = stage(&state->input_staging[i], input.type, input.dims);
+    copy(input, staged);
+    bound = staged;
+  }
+}
+
+void bind_outputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args, RunState* state) {
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    if (!plan.output_is_written(i)) continue;
+    const TensorView& output = args.outputs[i];
+    ValueViews& bound = state->values[graph.outputs()[i].value];
+    bound = output.is_contiguous() ? TensorView(output.data, output.type, output.dims)
+                                   : stage(&state->output_staging[i], output.type, output.dims);
+  }
+}
+
+void run_step(const Graph& graph, const Step& step, const RunArgs& args, RunState* state) {
+  const Node& node = graph.nodes()[step.node];
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    state->node_inputs[i] = node.inputs[i] == kNoValue ? ConstTensorView() : state->values[node.inputs[i]].readable;
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    state->node_outputs[i] = state->values[node.outputs[i]].writable;
+  }
+  const ProfileScope scope(args.profiler, 0, args.zones[step.node]);
+  const RunContext context{args.threads, state->workspace.data(), args.profiler};
+  name_errors(node, [&] {
+    step.plan->run(context, {state->node_inputs.data(), node.inputs.size()},
+                   {state->node_outputs.data(), node.outputs.size()});
+  });
+}
+
+}  // namespace
+
+RunLease::RunLease(std::shared_ptr<const ShapePlan> plan, int workers)
+    : plan_(std::move(plan)), state_(plan_->pool().take(workers)) {
+  if (!state_) {
+    state_ = plan_->make_state();
+    plan_->pool().announce_new();
+  }
+  if (state_->workers == workers) return;
+  const std::size_t bytes = plan_->workspace_bytes(workers);
+  if (state_->workspace.size_bytes() < bytes) state_->workspace = AlignedBuffer(bytes);
+  state_->workers = workers;
+}
+
+RunLease::~RunLease() { plan_->pool().give_back(std::move(state_)); }
+
+void execute(const Graph& graph, RunLease* lease, const RunArgs& args) {
+  RunState& state = lease->state();
+  bind_inputs(graph, args, &state);
+  bind_outputs(graph, lease->plan(), args, &state);
+  for (const Step& step : lease->plan().steps()) run_step(graph, step, args, &state);
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    const ConstTensorView& value = state.values[graph.outputs()[i].value].readable;
+    if (value.data != args.outputs[i].data) copy(value, args.outputs[i]);
+  }
+}
+
+}  // namespace headway

@@ -1,0 +1,53 @@
+// What a plan decided, for people.
+#include "runtime/exec/explain.h"
+
+#include <sstream>
+
+namespace headway {
+namespace {
+
+void explain_outputs(const Node& node, const ShapePlan& plan, std::ostream& out) {
+  const char* separator = " -> ";
+  for (ValueId value : node.outputs) {
+    const TensorInfo& info = plan.info(value);
+    out << separator;
+    separator = ", ";
+    if (info.present) {
+      out << name(info.type) << ' ' << info.dims;
+    } else {
+      out << "absent";
+    }
+  }
+}
+
+/// The operator's own lines, indented below its node.
+void indent(const std::string& text, std::ostream& out) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out << "    " << line << '\n';
+}
+
+}  // namespace
+
+std::string explain_plan(const Graph& graph, const ShapePlan& plan, int workers) {
+  std::ostringstream out;
+  std::size_t step = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    out << node.op << " '" << node.name << '\'';
+    explain_outputs(node, plan, out);
+    if (step == plan.steps().size() || plan.steps()[step].node != i) {
+      out << ": folded, its inputs are constants\n";
+      continue;
+    }
+    const NodePlan& node_plan = *plan.steps()[step++].plan;
+    out << ": workspace " << node_plan.workspace_bytes(workers) << " bytes\n";
+    indent(node_plan.explain(), out);
+  }
+  const MemoryPlan& memory = plan.memory();
+  out << "memory: arena " << memory.arena_bytes << " bytes for intermediates of " << memory.sum_bytes
+      << " bytes, liveness saved " << memory.sum_bytes - memory.arena_bytes << " bytes; workspace "
+      << plan.workspace_bytes(workers) << " bytes with " << workers << " workers\n";
+  return out.str();
+}
+
+}  // namespace headway

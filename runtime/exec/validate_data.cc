@@ -1,0 +1,61 @@
+// The checks of the memory that a run is given, and of its outputs.
+#include <cstdint>
+
+#include "runtime/exec/validate.h"
+
+namespace headway {
+namespace {
+
+/// `kind` is "input" or "output".
+template <class Byte>
+void check_data(const char* kind, const std::string& label, const BasicTensorView<Byte>& view) {
+  if (view.count() == 0) return;
+  require(view.data != nullptr, kind, " '", label, "' ", view.dims, " has no memory");
+  const std::size_t alignment = size_bytes(view.type);
+  const std::size_t off = reinterpret_cast<std::uintptr_t>(view.data) % alignment;
+  require(off == 0, kind, " '", label, "' lies ", off, " bytes beside a multiple of ", alignment, ", the size of its ",
+          name(view.type), " elements");
+  require(view.strides.rank() == view.rank(), kind, " '", label, "' has ", view.strides.rank(), " strides, expected ",
+          view.rank());
+}
+
+bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
+  if (a.count() == 0 || b.count() == 0 || !a.is_contiguous() || !b.is_contiguous()) return false;
+  // As integers: comparing pointers into different objects is not defined.
+  const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data);
+  const auto begin_b = reinterpret_cast<std::uintptr_t>(b.data);
+  const auto bytes_a = static_cast<std::size_t>(a.count()) * size_bytes(a.type);
+  const auto bytes_b = static_cast<std::size_t>(b.count()) * size_bytes(b.type);
+  return begin_a < begin_b + bytes_b && begin_b < begin_a + bytes_a;
+}
+
+}  // namespace
+
+void check_input_data(const Graph& graph, std::span<const ConstTensorView> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_data("input", graph.value_name(graph.inputs()[i].value), inputs[i]);
+  }
+}
+
+void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std::span<const ConstTensorView> inputs,
+                   std::span<const TensorView> outputs) {
+  require(outputs.size() == expected.size(), "run got ", outputs.size(), " outputs, expected ", expected.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& label = graph.outputs()[i].name;
+    const TensorView& output = outputs[i];
+    require(output.present, "output '", label, "' is absent");
+    require(output.type == expected[i].type, "output '", label, "' is ", name(output.type), ", expected ",
+            name(expected[i].type));
+    require(output.dims == expected[i].dims, "output '", label, "' is ", output.dims, ", expected ", expected[i].dims);
+    check_data("output", label, output);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      require(!overlap(output, inputs[k]), "output '", label, "' overlaps input '",
+              graph.value_name(graph.inputs()[k].value), "'");
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      require(!overlap(output, outputs[k]), "output '", label, "' overlaps output '", graph.outputs()[k].name, "'");
+    }
+  }
+}
+
+}  // namespace headway
