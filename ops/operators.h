@@ -1,0 +1,43 @@
+// The factories of the graph operators of this folder, one short file each, and what those files share.
+#pragma once
+
+#include <memory>
+
+#include "headway/operator.h"
+
+namespace headway {
+
+std::unique_ptr<Operator> make_multi_head_attention_op();
+std::unique_ptr<Operator> make_attention_op();
+std::unique_ptr<Operator> make_matmul_op();
+std::unique_ptr<Operator> make_softmax_op();
+std::unique_ptr<Operator> make_add_op();
+std::unique_ptr<Operator> make_mul_op();
+std::unique_ptr<Operator> make_reshape_op();
+std::unique_ptr<Operator> make_transpose_op();
+
+/// Throws kInvalidArgument unless the node has between `least` and `most` inputs, the first `least` of them present.
+inline void check_inputs(const char* op, const NodeContext& node, std::size_t least, std::size_t most) {
+  require(node.inputs.size() >= least && node.inputs.size() <= most, op, " has ", node.inputs.size(),
+          " inputs, expected ", least, " to ", most);
+  for (std::size_t i = 0; i < least; ++i) require(node.inputs[i].present, op, " input ", i, " is missing");
+}
+
+/// Throws kInvalidArgument unless the input is f32.
+inline void check_f32(const char* op, const NodeContext& node, std::size_t input) {
+  const DataType type = node.inputs[input].type;
+  require(type == DataType::kF32, op, " input ", input, " is ", name(type), ", expected f32");
+}
+
+/// The input, or an absent view when the node has fewer inputs.
+inline ConstTensorView optional_input(std::span<const ConstTensorView> inputs, std::size_t i) {
+  return i < inputs.size() ? inputs[i] : ConstTensorView();
+}
+
+/// −1 counts from the back. Throws kInvalidArgument naming both numbers.
+inline int normalised_axis(const char* op, std::int64_t axis, int rank) {
+  require(axis >= -rank && axis < rank, op, " axis is ", axis, ", expected ", -rank, " to ", rank - 1);
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+}  // namespace headway
