@@ -2,6 +2,7 @@
 #include "runtime/exec/memory_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 
