@@ -1,4 +1,4 @@
-# Install rules: public headers, static libraries, the CMake package `headway` and headway.pc. Both packages find
+# Install rules: public headers, static libraries, the CMake package `headway` and headway.pc; tools/ installs its own. Both packages find
 # everything relative to themselves, so that an installed tree can be moved or staged with DESTDIR.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -6,15 +6,6 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY runtime/include/headway ops/include/headway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 install(TARGETS headway headway_runtime EXPORT headway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(HEADWAY_BUILD_TOOLS)
-  get_property(tools DIRECTORY tools PROPERTY BUILDSYSTEM_TARGETS)
-  foreach(tool ${tools})
-    get_target_property(type ${tool} TYPE)
-    if(type STREQUAL "EXECUTABLE")
-      install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    endif()
-  endforeach()
-endif()
 
 # CMake package: find_package(headway), link headway::headway.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/headway)
