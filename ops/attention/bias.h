@@ -17,6 +17,8 @@ class BiasSource {
   bool any() const { return mask_kind_ != MaskKind::kNone || key_mask_kind_ != MaskKind::kNone; }
   /// True when the bias does not depend on the query, so that one row serves a whole block.
   bool same_for_all_queries() const;
+  /// True when the bias does not depend on the head.
+  bool same_for_all_heads() const { return mask_kind_ == MaskKind::kNone || mask_.strides[1] == 0; }
 
   /// Bias of queries [query, query + rows) against keys [key, key + keys) of batch b, head h, row-major with `ld`
   /// floats a row. Keys of the visible tail get 0; keys beyond a short mask get −inf.

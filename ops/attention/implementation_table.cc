@@ -5,6 +5,7 @@ namespace headway {
 namespace {
 
 constexpr ImplementationEntry kTable[] = {
+    {"tiled", tiled_refusal, make_tiled},
     {"reference", reference_refusal, make_reference},
 };
 

@@ -9,13 +9,18 @@ namespace headway {
 /// Kernels of one SIMD target, resolved once at plan time.
 struct SoftmaxKernels {
   /// In place: scores[i] = exp(scores[i] − max) / sum over [0, n). −inf gives exactly 0; NaN gives NaN in all; a row
-  /// of nothing but −inf gives NaN. |relative error| ≤ 1e-6.
+  /// of nothing but −inf gives NaN. Relative error ≤ 1e-6.
   void (*softmax_row)(float* scores, std::int64_t n);
-  /// out[i] = exp(x[i]): relative error ≤ 4e-7 on [−20, 0], 0 below −87.3, NaN gives NaN. x ≤ 88. May be in place.
+  /// In place: scores[i] = exp(scores[i] − max)·reciprocal_sum, the second half of a softmax whose maximum and sum are
+  /// known already.
+  void (*normalize_row)(float* scores, std::int64_t n, float max, float reciprocal_sum);
+  /// out[i] = exp(x[i]), x ≤ 88, may be in place. Relative error ≤ 2.6e-7 on [−20, 0]; 0 below −87.7; NaN gives NaN.
   void (*exp)(const float* x, float* out, std::int64_t n);
-  /// In place: x[i] = softcap·tanh(x[i] / softcap).
+  /// In place: x[i] = softcap·tanh(x[i] / softcap). Relative error ≤ 6e-7.
   void (*softcap_row)(float* x, float softcap, std::int64_t n);
 };
+
+/// Of the current target (target.h).
 SoftmaxKernels softmax_kernels();
 
 }  // namespace headway

@@ -7,13 +7,16 @@
 
 namespace headway {
 
-/// Name of the target that plans made now will use: "AVX3", "AVX2", "SSE4", "NEON", "EMU128", ….
+/// Name of the target that plans made now will use: "AVX3", "AVX2", "SSE4", "NEON", "SCALAR", ….
 std::string simd_target();
 /// Names of all compiled targets that this CPU can run, best first.
 std::vector<std::string> simd_targets();
 /// Caps the target from now on to `name` (as simd_targets() spells it; case does not matter). An empty name lifts the
-/// cap. Throws kInvalidArgument listing what this CPU has. For tests and tools; plans made before keep theirs.
+/// cap. Throws kInvalidArgument listing what this CPU has. For tests and tools, while no other thread makes a plan;
+/// plans made before keep theirs.
 void cap_simd_target(const std::string& name);
+/// Applies HEADWAY_SIMD, once a process. Every function that hands out kernels calls it first.
+void apply_simd_environment();
 /// Floats a vector of the current target holds.
 int simd_lanes();
 /// "1.0.3": of the headers compiled against.

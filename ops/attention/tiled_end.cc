@@ -1,0 +1,67 @@
+// The end of a group: context to rows of memory, rows that saw nothing, and rows that a hidden NaN or infinity reached.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/attention/tiled_scores.h"
+#include "ops/reference/reference_attention.h"
+
+namespace headway {
+namespace {
+
+bool row_is_finite(const float* row, std::int64_t columns, std::int64_t stride) {
+  // x·0 is 0 for finite x and NaN otherwise; the sum keeps the NaN. One loop without branches.
+  float probe = 0;
+  for (std::int64_t c = 0; c < columns; ++c) probe += row[c * stride] * 0.0f;
+  return probe == 0.0f;
+}
+
+/// A hidden key's weight is exactly 0, but 0·NaN is NaN. Rows whose weights are finite and whose output is not are
+/// computed again by the reference, which never reads a hidden value.
+void mend_rows(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels) {
+  AttentionSpec spec = task.spec;
+  spec.scores_output = ScoresOutput::kNone;
+  for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
+    const float* out = rows.tables.out_rows[lane];
+    if (out == nullptr || !std::isfinite(panels.sum[lane])) continue;
+    if (row_is_finite(out, spec.value_head_dim, task.args.out.strides[3])) continue;
+    const RowPlace place = place_of(task.unit, spec.query_len, rows.group.begin + lane);
+    reference_attention_rows(spec, task.args, {task.unit.batch, place.head, place.query, place.query + 1});
+  }
+}
+
+}  // namespace
+
+bool is_empty_row(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels, std::int64_t lane) {
+  if (task.bias.any()) return panels.bias_max[lane] == -std::numeric_limits<float>::infinity();
+  return task.spec.visible_tail == 0 && rows.tables.end[lane] <= rows.tables.first[lane];
+}
+
+void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels, bool any_block) {
+  const std::int64_t columns = task.spec.value_head_dim;
+  const std::int64_t stride = task.args.out.strides[3];
+  const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
+  float* const factor = task.scratch.rescale;
+  const float empty = task.spec.empty_row == EmptyRow::kZero ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t lane = 0; lane < group; ++lane) {
+    factor[lane] = 1.0f / panels.sum[lane];
+    float*& out = rows.tables.out_rows[lane];
+    if (out != nullptr && (!any_block || is_empty_row(task, rows, panels, lane))) {
+      for (std::int64_t c = 0; c < columns; ++c) out[c * stride] = empty;
+      out = nullptr;
+    }
+  }
+  if (any_block) {
+    task.kernels.store({.panel = panels.context,
+                        .columns = columns,
+                        .vectors = rows.group.vectors,
+                        .factor = factor,
+                        .rows = rows.tables.out_rows,
+                        .column_stride = stride});
+    const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
+    if (hides) mend_rows(task, rows, panels);
+  }
+  task.clock.lap(PhaseClock::kPack, {.bytes = 2 * group * columns * 4});
+}
+
+}  // namespace headway

@@ -1,0 +1,48 @@
+// Dispatch of the attention tile kernels.
+// clang-format off
+#include "ops/simd/targets_config.h"
+// clang-format on
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/simd/attention_tile.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "ops/simd/attention_tile-inl.h"
+#include "ops/simd/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+AttentionTileKernels AttentionTileKernelsOfTarget() {
+  return {.target = hwy::TargetName(HWY_TARGET),
+          .lanes = static_cast<int>(hn::Lanes(TileTag())),
+          .max_vectors = kTileVectors,
+          .tile_rows = {TileRows(1), TileRows(2), TileRows(3)},
+          .key_tile = kKeyTile,
+          .value_columns = kValueColumns,
+          .load = &Load,
+          .score = &Score,
+          .adjust = &Adjust,
+          .softmax = &Softmax,
+          .context = &Context,
+          .store = &Store};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/simd/target.h"
+
+namespace headway {
+HWY_EXPORT(AttentionTileKernelsOfTarget);
+
+AttentionTileKernels attention_tile_kernels() {
+  apply_simd_environment();
+  return HWY_DYNAMIC_DISPATCH(AttentionTileKernelsOfTarget)();
+}
+
+}  // namespace headway
+#endif  // HWY_ONCE

@@ -1,0 +1,110 @@
+// The steps of attention on one tile: a group of query rows on SIMD lanes against a block of keys. Each step is a
+// kernel of the target; the loop over blocks, the masks' meaning and the order of steps are the caller's.
+//
+// A group holds `vectors` vectors of query rows, at most `max_vectors`; `group` = vectors · lanes floats is the row
+// stride of every panel below. Panels are 64-byte aligned:
+//   queries  [D, group]     scaled and transposed
+//   scores   [keys, group]  a key's scores against all queries of the group, then their exps
+//   context  [Dv, group]    the running output, transposed
+//   state    [group] each: running maximum and sum
+#pragma once
+
+#include <cstdint>
+
+namespace headway {
+
+/// Rows of memory (query rows, mask rows) to a panel: panel[c][lane] = scale · rows[lane][c]. `rows` has one pointer a
+/// lane; lanes beyond the last row repeat it.
+struct LoadPanel {
+  const float* const* rows;    // [group]
+  std::int64_t column_stride;  // floats between rows[lane][c] and rows[lane][c + 1]
+  std::int64_t columns;
+  float scale;
+  int vectors;
+  float* panel;  // [columns, group]
+};
+
+/// scores[j] = k[j] · queries for j in [0, keys), for the vectors from first_vector on.
+struct ScoreTile {
+  const float* key;         // [keys, depth], innermost stride 1
+  std::int64_t key_stride;  // floats between keys
+  std::int64_t keys;
+  std::int64_t depth;
+  const float* queries;  // [depth, group]
+  int vectors;
+  int first_vector;
+  bool accumulate;   // add to what scores hold: later parts of a depth that is cut
+  float* scores;     // [keys rounded up to key_tile, group]
+  float* block_max;  // [group]: raised to the largest score; null: left alone
+};
+
+/// In place on scores: softcap, then biases, then limits; and the maximum of the result.
+struct AdjustTile {
+  std::int64_t vector_end[3];  // keys to adjust in vector 0, 1, 2
+  int vectors;
+  float softcap;              // 0: none
+  const float* key_bias;      // [keys], the same for all queries, or null
+  const float* bias;          // [keys, group], or null
+  const std::int32_t* first;  // [group], or null: lane sees keys first ≤ key_offset + j < end
+  const std::int32_t* end;    // [group]
+  std::int32_t key_offset;
+  float* scores;     // [keys, group]
+  float* block_max;  // [group]: raised to the largest result
+  float* bias_max;   // [group]: raised to the largest bias, limits included; or null
+};
+
+/// scores = exp(scores − maximum); updates the running state and says how to rescale what was summed before.
+struct SoftmaxTile {
+  std::int64_t vector_end[3];  // keys whose exps are wanted in all vectors; from vector 1 on; from vector 2 on
+  int vectors;
+  float* scores;           // [keys, group]
+  const float* block_max;  // [group]
+  float* maximum;          // [group]
+  float* sum;              // [group]
+  float* rescale;          // [group]: exp(old maximum − new)
+};
+
+/// context = rescale · context + value^T · scores.
+struct ContextTile {
+  const float* value;  // element (key, column) at key · key_stride + column
+  std::int64_t key_stride;
+  std::int64_t columns;        // Dv
+  std::int64_t panel_columns;  // 0; or the value is packed as [Dv / panel_columns][keys][panel_columns]
+  std::int64_t panel_stride;   // floats between such panels
+  std::int64_t vector_end[3];  // as in SoftmaxTile
+  int vectors;
+  const float* scores;   // [keys, group]
+  const float* rescale;  // [group]; null: context is overwritten
+  float* context;        // [Dv, group]
+};
+
+/// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]; lanes whose row is null are dropped.
+struct StorePanel {
+  const float* panel;  // [columns, group]
+  std::int64_t columns;
+  int vectors;
+  const float* factor;  // [group] or null
+  float* const* rows;   // [group]
+  std::int64_t column_stride;
+};
+
+/// Kernels of one target, resolved once at plan time. All are pure functions of their argument.
+struct AttentionTileKernels {
+  const char* target;
+  int lanes;
+  int max_vectors;
+  int tile_rows[3];  // rows of a register tile of 1, 2, 3 vectors
+  int key_tile;       // a block of keys should be a multiple of it; panels of scores have room for 8 more keys
+  int value_columns;  // panel_columns of a packed value
+  void (*load)(const LoadPanel&);
+  void (*score)(const ScoreTile&);
+  void (*adjust)(const AdjustTile&);
+  void (*softmax)(const SoftmaxTile&);
+  void (*context)(const ContextTile&);
+  void (*store)(const StorePanel&);
+};
+
+/// Of the current target (target.h).
+AttentionTileKernels attention_tile_kernels();
+
+}  // namespace headway

@@ -1,0 +1,153 @@
+// The yardsticks: a register-only FMA loop, and a plain read in two patterns.
+// clang-format off
+#include "ops/simd/targets_config.h"
+// clang-format on
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/simd/peak.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "ops/simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// `steps` steps of the widest tile on registers alone; returns the flops done. Twelve accumulators or more cover the
+/// latency of two FMA units; the operands are loaded once, so nothing but FMA units can be the limit.
+double FmaLoop(std::int64_t steps, const float* operands, float* sink) {
+  const TileTag d;
+  constexpr int kRows = TileRows(kTileVectors);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const TileVector b0 = hn::LoadU(d, operands);
+  const TileVector b1 = hn::LoadU(d, operands + lanes);
+  const TileVector b2 = hn::LoadU(d, operands + 2 * lanes);
+  const TileVector a = hn::Set(d, operands[3 * lanes]);
+  Tile<kRows, kTileVectors> tile;
+  tile.Clear();
+  for (std::int64_t i = 0; i < steps; ++i) {
+    tile.ForEachRow([&](int, TileRow& row) HWY_ATTR {
+      Accumulate(a, b0, row.c0);
+      Accumulate(a, b1, row.c1);
+      Accumulate(a, b2, row.c2);
+    });
+  }
+  TileVector sum = hn::Zero(d);
+  tile.ForEachRow([&](int, TileRow& row) HWY_ATTR { sum = hn::Add(sum, hn::Add(row.c0, hn::Add(row.c1, row.c2))); });
+  hn::StoreU(sum, d, sink);
+  return 2.0 * static_cast<double>(steps * kRows * kTileVectors * lanes);
+}
+
+/// Sums `floats` floats as `streams` streams side by side.
+float ReadLoop(const float* HWY_RESTRICT data, std::int64_t floats, int streams) {
+  const TileTag d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t part = floats / streams / (4 * lanes) * (4 * lanes);
+  TileVector s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  if (streams == 1) {
+    for (std::int64_t i = 0; i < part; i += 4 * lanes) {
+      s0 = hn::Add(s0, hn::LoadU(d, data + i));
+      s1 = hn::Add(s1, hn::LoadU(d, data + i + lanes));
+      s2 = hn::Add(s2, hn::LoadU(d, data + i + 2 * lanes));
+      s3 = hn::Add(s3, hn::LoadU(d, data + i + 3 * lanes));
+    }
+  } else {
+    for (std::int64_t i = 0; i < part; i += lanes) {
+      s0 = hn::Add(s0, hn::LoadU(d, data + i));
+      s1 = hn::Add(s1, hn::LoadU(d, data + part + i));
+      s2 = hn::Add(s2, hn::LoadU(d, data + 2 * part + i));
+      s3 = hn::Add(s3, hn::LoadU(d, data + 3 * part + i));
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "headway/tensor.h"
+#include "ops/simd/peak.h"
+#include "ops/simd/target.h"
+
+namespace headway {
+HWY_EXPORT(FmaLoop);
+HWY_EXPORT(ReadLoop);
+
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Units of `piece(worker)` a second, all workers together. They start within one parallel loop; each runs pieces
+/// until the time is over, and its own rate counts, so that a late start costs nothing.
+template <class Piece>
+double rate(const Threads& threads, double seconds, Piece piece) {
+  const int workers = threads.workers();
+  std::vector<double> rates(static_cast<std::size_t>(workers), 0.0);
+  std::atomic<int> started{0};
+  threads.parallel_for(workers, [&](std::int64_t task, int) {
+    // With fewer threads than workers the tasks run one after another; do not wait for the others then.
+    const double arrived = seconds_now();
+    ++started;
+    while (started.load() < workers && seconds_now() - arrived < 0.01) {
+    }
+    double units = 0;
+    const double begin = seconds_now();
+    double now = begin;
+    do {
+      units += piece(task);
+      now = seconds_now();
+    } while (now - begin < seconds);
+    rates[static_cast<std::size_t>(task)] = units / (now - begin);
+  });
+  double sum = 0;
+  for (double r : rates) sum += r;
+  return sum;
+}
+
+}  // namespace
+
+double measure_fma_peak(const Threads& threads, double seconds) {
+  apply_simd_environment();
+  constexpr std::int64_t kSteps = 20000;
+  const std::vector<float> operands(256, 1e-6f);
+  std::vector<float> sinks(static_cast<std::size_t>(threads.workers()) * 64);
+  return rate(threads, seconds, [&](std::int64_t task) {
+    return HWY_DYNAMIC_DISPATCH(FmaLoop)(kSteps, operands.data(), sinks.data() + task * 64);
+  });
+}
+
+double measure_read_bandwidth(const Threads& threads, std::size_t bytes, double seconds) {
+  apply_simd_environment();
+  const std::size_t workers = static_cast<std::size_t>(threads.workers());
+  const auto floats = static_cast<std::int64_t>(bytes / sizeof(float));
+  std::vector<AlignedBuffer> buffers;
+  for (std::size_t w = 0; w < workers; ++w) {
+    buffers.emplace_back(bytes);
+    std::fill_n(reinterpret_cast<float*>(buffers.back().data()), floats, 1.0f);
+  }
+  std::vector<float> sinks(workers * 16);
+  double best = 0;
+  for (int streams : {1, 4}) {
+    best = std::max(best, rate(threads, seconds, [&](std::int64_t task) {
+                      const auto w = static_cast<std::size_t>(task);
+                      sinks[w * 16] += HWY_DYNAMIC_DISPATCH(ReadLoop)(reinterpret_cast<const float*>(buffers[w].data()),
+                                                                      floats, streams);
+                      return static_cast<double>(bytes);
+                    }));
+  }
+  return best;
+}
+
+}  // namespace headway
+#endif  // HWY_ONCE

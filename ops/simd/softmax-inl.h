@@ -1,0 +1,82 @@
+// Row-wise softmax, exp and softcap for one SIMD target. Decides the loop and its tail; the mathematics is math-inl.h.
+#if defined(HEADWAY_OPS_SIMD_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_SOFTMAX_INL_H_
+#undef HEADWAY_OPS_SIMD_SOFTMAX_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_SOFTMAX_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Calls body(offset, load, store) for whole vectors, then once for the rest through a small buffer: the one place
+/// where a tail is handled. `pad` fills the lanes beyond the end.
+template <class D, class Body>
+HWY_INLINE void ForEachVector(D d, const float* x, float* out, std::int64_t n, float pad, Body body) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto result = body(hn::LoadU(d, x + i));
+    if (out != nullptr) hn::StoreU(result, d, out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(float)];
+  for (std::int64_t k = 0; k < lanes; ++k) tail[k] = i + k < n ? x[i + k] : pad;
+  hn::Store(body(hn::Load(d, tail)), d, tail);
+  for (std::int64_t k = 0; out != nullptr && i + k < n; ++k) out[i + k] = tail[k];
+}
+
+inline void SoftmaxRow(float* scores, std::int64_t n) {
+  using D = hn::ScalableTag<float>;
+  const D d;
+  // The lowest float instead of −inf: exp(−inf − max) is then 0 and not NaN before the first visible score.
+  auto max = hn::Set(d, std::numeric_limits<float>::lowest());
+  ForEachVector(d, scores, nullptr, n, std::numeric_limits<float>::lowest(), [&](auto x) HWY_ATTR {
+    max = hn::Max(x, max);
+    return x;
+  });
+  const auto row_max = hn::MaxOfLanes(d, max);
+  auto sum = hn::Zero(d);
+  ForEachVector(d, scores, scores, n, -std::numeric_limits<float>::infinity(), [&](auto x) HWY_ATTR {
+    const auto p = Exp(d, hn::Sub(x, row_max));
+    sum = hn::Add(sum, p);
+    return p;
+  });
+  const auto reciprocal = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum));
+  ForEachVector(d, scores, scores, n, 0.0f, [&](auto p) HWY_ATTR { return hn::Mul(p, reciprocal); });
+}
+
+inline void ExpRow(const float* x, float* out, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  ForEachVector(d, x, out, n, 0.0f, [&](auto v) HWY_ATTR { return Exp(d, v); });
+}
+
+inline void SoftcapRow(float* x, float softcap, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto cap = hn::Set(d, softcap);
+  ForEachVector(d, x, x, n, 0.0f, [&](auto v) HWY_ATTR { return hn::Mul(cap, Tanh(d, hn::Div(v, cap))); });
+}
+
+inline void NormalizeRow(float* scores, std::int64_t n, float max, float reciprocal_sum) {
+  const hn::ScalableTag<float> d;
+  const auto row_max = hn::Set(d, max);
+  const auto reciprocal = hn::Set(d, reciprocal_sum);
+  ForEachVector(d, scores, scores, n, 0.0f,
+                [&](auto x) HWY_ATTR { return hn::Mul(Exp(d, hn::Sub(x, row_max)), reciprocal); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_SOFTMAX_INL_H_

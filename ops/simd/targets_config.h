@@ -1,0 +1,6 @@
+// Which Highway targets are left out, for all kernels alike: include this before any Highway header. SSSE3 and AVX3_DL
+// differ from their neighbours only in instructions that f32 kernels do not use; scalable vectors have no length when
+// a register tile is laid out, so Arm takes NEON.
+#pragma once
+
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

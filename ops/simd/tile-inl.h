@@ -1,0 +1,112 @@
+// The register tile: rows of scalars times columns of vectors, c[row][vector] += a[row][k]·b[k][vector]. The same tile
+// serves scores, context and packed products. Decides how many accumulators a target holds; knows nothing of
+// attention.
+#if defined(HEADWAY_OPS_SIMD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_TILE_INL_H_
+#undef HEADWAY_OPS_SIMD_TILE_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using TileTag = hn::ScalableTag<float>;
+using TileVector = hn::Vec<TileTag>;
+
+/// Vectors of a tile, at most: 3 use 12 of 16 registers with 4 rows, 24 of 32 with 8 rows.
+inline constexpr int kTileVectors = 3;
+
+/// Rows of a tile that is `vectors` wide. With 32 registers 8 rows; with 16 registers as many as leave room for the
+/// vectors of b and one broadcast: 4 × 3, 6 × 2, 8 × 1 (measured: 4 × 3 is the fastest of all on Zen 3).
+constexpr int TileRows(int vectors) {
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+  return vectors > 0 ? 8 : 0;
+#else
+  return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
+#endif
+}
+
+/// Common multiples of the rows of all widths that are used often: what a block of keys should be a multiple of, and how
+/// many columns a packed value panel has.
+inline constexpr int kKeyTile = TileRows(3) == TileRows(2) ? TileRows(3) : 12;
+inline constexpr int kValueColumns = TileRows(3) == TileRows(2) ? TileRows(3) : 24;
+
+/// c += a·b, kept in c's own register: GCC otherwise swaps operands of the FMA and spills accumulators.
+HWY_INLINE void Accumulate(TileVector a, TileVector b, TileVector& c) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
+  auto sum = c.raw;  // a copy: an aggregate that an asm writes to is not split into registers
+  asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a.raw), "v"(b.raw));
+  c.raw = sum;
+#else
+  c = hn::MulAdd(a, b, c);
+#endif
+}
+
+/// One row of accumulators. Named members, because arrays of vectors end up on the stack.
+struct TileRow {
+  TileVector c0, c1, c2;
+};
+
+template <int kFirst, int kVectors>
+HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
+  const TileVector broadcast = hn::Set(TileTag(), a);
+  if constexpr (kFirst <= 0 && kVectors > 0) Accumulate(broadcast, b0, row.c0);
+  if constexpr (kFirst <= 1 && kVectors > 1) Accumulate(broadcast, b1, row.c1);
+  if constexpr (kFirst <= 2 && kVectors > 2) Accumulate(broadcast, b2, row.c2);
+}
+
+/// All accumulators of a tile of kRows × kVectors.
+template <int kRows, int kVectors>
+struct Tile {
+  TileRow r0, r1, r2, r3, r4, r5, r6, r7;
+
+  HWY_INLINE void Clear() {
+    ForEachRow([](int, TileRow& row) HWY_ATTR { row.c0 = row.c1 = row.c2 = hn::Zero(TileTag()); });
+  }
+
+  /// fn(index, row) for each row in use, unrolled.
+  template <class Fn>
+  HWY_INLINE void ForEachRow(Fn fn) {
+    if constexpr (kRows > 0) fn(0, r0);
+    if constexpr (kRows > 1) fn(1, r1);
+    if constexpr (kRows > 2) fn(2, r2);
+    if constexpr (kRows > 3) fn(3, r3);
+    if constexpr (kRows > 4) fn(4, r4);
+    if constexpr (kRows > 5) fn(5, r5);
+    if constexpr (kRows > 6) fn(6, r6);
+    if constexpr (kRows > 7) fn(7, r7);
+  }
+
+  /// One step k: `a(row)` is the scalar of each row, `b` the vectors. Vectors before kFirst are left alone.
+  template <int kFirst, class Scalar>
+  HWY_INLINE void Step(const float* HWY_RESTRICT b, Scalar a) {
+    const TileTag d;
+    const TileVector b0 = kFirst <= 0 ? hn::Load(d, b) : hn::Zero(d);
+    const TileVector b1 = kVectors > 1 && kFirst <= 1 ? hn::Load(d, b + hn::Lanes(d)) : b0;
+    const TileVector b2 = kVectors > 2 && kFirst <= 2 ? hn::Load(d, b + 2 * hn::Lanes(d)) : b0;
+    ForEachRow([&](int r, TileRow& row) HWY_ATTR { AccumulateRow<kFirst, kVectors>(a(r), b0, b1, b2, row); });
+  }
+};
+
+/// fn(vector index, vector) for the first kVectors of a row, unrolled.
+template <int kVectors, class Fn>
+HWY_INLINE void ForEachVectorOfRow(TileRow& row, Fn fn) {
+  fn(0, row.c0);
+  if constexpr (kVectors > 1) fn(1, row.c1);
+  if constexpr (kVectors > 2) fn(2, row.c2);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_TILE_INL_H_
