@@ -6,6 +6,7 @@ namespace {
 
 constexpr ImplementationEntry kTable[] = {
     {"tiled", tiled_refusal, make_tiled},
+    {"onednn_tiles", onednn_tiles_refusal, make_onednn_tiles},
     {"reference", reference_refusal, make_reference},
 };
 
