@@ -1,0 +1,31 @@
+// How far an f32 attention may be from the exact one. The only place with tolerances; derived, then held against what
+// is measured. Knows no implementation.
+#pragma once
+
+#include <cstdint>
+
+namespace headway::testing {
+
+/// Distance of 1 to the next f32.
+inline constexpr double kEpsilon = 1.0 / (1 << 23);
+
+// |got − exact| ≤ ε · Σ_j p_j|v_j| · (c1 + c2 · M), with M = max_j Σ_d |scale·q_d·k_jd| (+ |bias_j| of the keys that
+// carry weight). Where it comes from, with u = ε/2 the error of one rounding:
+//
+//   s_j      the product rounds once a term; a term's error is at most u times the partial sum, so D·u·M at worst.
+//            Roundings are as often up as down and the partial sums of the lanes are short: a few u·M is what happens.
+//            Scaling the query first adds u·M, softcap (slope ≤ 1) and bias another u·M each.
+//   p_j      exp turns an absolute error of s into a relative one of p: c2·M·ε, once for p_j and once for the sum that
+//            divides it; exp itself is good to 4e-7 = 3.4 ε; running maximum and rescaling add an ε a key block.
+//   Σ p·v    rounds once a key, at most u times the partial sum: Skv·u at worst, a few ε for the lengths tested.
+//   out      one division and one store: ε.
+//
+// The worst measured ratio to the bound is printed by the tests; 1 fails. The constants leave it about a factor of
+// four, and are far below what any fault of logic causes: a wrong key in a row of n moves the output by about 1/n.
+inline constexpr double kBoundC1 = 24;
+inline constexpr double kBoundC2 = 4;
+
+// A weight below the smallest normal float may become 0: this much per unit of |v|.
+inline constexpr double kUnderflow = 1.2e-38;
+
+}  // namespace headway::testing

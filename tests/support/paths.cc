@@ -1,0 +1,128 @@
+// Lists and runs the paths; keeps the worst ratio of each implementation.
+#include "tests/support/paths.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstring>
+#include <iostream>
+#include <map>
+
+#include "ops/attention/implementation.h"
+#include "ops/simd/target.h"
+
+namespace headway::testing {
+namespace {
+
+std::map<std::string, double>& worst_ratios() {
+  static std::map<std::string, double> ratios;
+  return ratios;
+}
+
+class PrintWorst : public ::testing::Environment {
+  void TearDown() override {
+    for (const auto& [implementation, ratio] : worst_ratios()) {
+      std::cout << "worst error of " << implementation << ": " << ratio << " of the bound\n";
+    }
+  }
+};
+// NOLINTNEXTLINE: registration has to be static.
+[[maybe_unused]] ::testing::Environment* const kPrintWorst = ::testing::AddGlobalTestEnvironment(new PrintWorst);
+
+/// Caps the SIMD target as long as it lives.
+class SimdCap {
+ public:
+  explicit SimdCap(const std::string& target) : capped_(!target.empty()) {
+    if (capped_) cap_simd_target(target);
+  }
+  ~SimdCap() {
+    if (capped_) cap_simd_target("");
+  }
+  SimdCap(const SimdCap&) = delete;
+  SimdCap& operator=(const SimdCap&) = delete;
+
+ private:
+  bool capped_;
+};
+
+}  // namespace
+
+std::vector<Path> all_paths() {
+  std::vector<Path> paths;
+  for (const std::string& implementation : attention_implementations()) {
+    if (implementation == "reference") {
+      paths.push_back({implementation, ""});
+      continue;
+    }
+    for (const std::string& target : simd_targets()) paths.push_back({implementation, target});
+  }
+  return paths;
+}
+
+std::string name(const Path& path) {
+  std::string text = path.implementation;
+  if (!path.simd.empty()) text.append("_").append(path.simd);
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Path& path) { return out << name(path); }
+
+std::string refusal(const Path& path, const AttentionSpec& spec) {
+  const SimdCap cap(path.simd);
+  for (const ImplementationEntry& entry : implementation_table()) {
+    if (entry.name == path.implementation) return entry.refusal(spec);
+  }
+  return "unknown";
+}
+
+void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& args, const Threads& threads) {
+  const SimdCap cap(path.simd);
+  const Attention attention(spec, {path.implementation});
+  const AlignedBuffer workspace(attention.workspace_bytes(threads.workers()));
+  // All ones is a NaN: scratch that is read before it is written shows.
+  if (workspace.size_bytes() > 0) std::memset(workspace.data(), 0xff, workspace.size_bytes());
+  attention.run(args, workspace.data(), threads);
+}
+
+void run_path(const Path& path, AttentionCase& problem, const Threads& threads) {
+  problem.poison_outputs();
+  run_path(path, problem.spec(), problem.args(), threads);
+  EXPECT_FALSE(problem.out.gaps_written()) << path << ": wrote beside the output";
+  EXPECT_FALSE(problem.scores.gaps_written()) << path << ": wrote beside the scores";
+}
+
+void note_ratio(const Path& path, double ratio) {
+  double& worst = worst_ratios()[path.implementation];
+  worst = std::max(worst, ratio);
+}
+
+namespace {
+
+void expect_path(const Path& path, AttentionCase& problem, const Expected& expected) {
+  if (!refusal(path, problem.spec()).empty()) return;
+  run_path(path, problem);
+  const Comparison comparison = expected.compare(problem.args());
+  note_ratio(path, comparison.worst);
+  EXPECT_TRUE(comparison.ok()) << path << ": " << comparison.failure << "\n  " << describe(problem.shape());
+}
+
+}  // namespace
+
+void expect_path(const Path& path, AttentionCase& problem) {
+  expect_path(path, problem, Expected(problem.spec(), problem.args()));
+}
+
+void expect_all_paths(AttentionCase& problem) {
+  const Expected expected(problem.spec(), problem.args());
+  for (const Path& path : all_paths()) expect_path(path, problem, expected);
+}
+
+void expect_all_paths(const CaseShape& shape) {
+  AttentionCase problem(shape);
+  expect_all_paths(problem);
+}
+
+}  // namespace headway::testing

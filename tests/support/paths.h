@@ -1,0 +1,40 @@
+// Every way this machine can run attention: implementation × SIMD target; and running a case on one of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/attention_case.h"
+#include "tests/support/compare.h"
+
+namespace headway::testing {
+
+struct Path {
+  std::string implementation;
+  std::string simd;  ///< as simd_targets() spells it; empty where it makes no difference
+};
+/// All implementations on all targets; the reference, which has no SIMD, once.
+std::vector<Path> all_paths();
+/// For test names: letters, digits and underscores.
+std::string name(const Path& path);
+std::ostream& operator<<(std::ostream& out, const Path& path);
+
+/// Why the path cannot run the spec; empty: it can.
+std::string refusal(const Path& path, const AttentionSpec& spec);
+
+/// Poisons the outputs and the workspace, then runs; fails the test when a gap of the output was written.
+void run_path(const Path& path, AttentionCase& problem, const Threads& threads = Threads::openmp(2));
+
+/// Runs with tensors of the caller's instead of a case's; the workspace is poisoned, the outputs are left as they are.
+void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& args, const Threads& threads);
+
+/// Notes a ratio of a path; the worst of each implementation is printed when the program ends.
+void note_ratio(const Path& path, double ratio);
+
+/// Runs the case on every path that takes it and holds each against the reference.
+void expect_all_paths(AttentionCase& problem);
+void expect_all_paths(const CaseShape& shape);
+/// The same on one path.
+void expect_path(const Path& path, AttentionCase& problem);
+
+}  // namespace headway::testing
