@@ -1,5 +1,5 @@
-# Install rules: public headers, static libraries, the CMake package `headway` and headway.pc; tools/ installs its own. Both packages find
-# everything relative to themselves, so that an installed tree can be moved or staged with DESTDIR.
+# Install rules: public headers, static libraries, the CMake package `headway` and headway.pc; tools/ has its own. Both
+# packages find everything relative to themselves, so that an installed tree can be moved or staged with DESTDIR.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
