@@ -47,16 +47,28 @@ void pack_rows(const float* from, std::int64_t row_stride, std::int64_t column_s
   }
 }
 
-/// Column panels [columns / width][rows][width] from rows of any strides.
-void pack_panels(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
-                 std::int64_t columns, std::int64_t width, float* to) {
-  for (std::int64_t c = 0; c < columns; c += width, to += rows * width) {
-    const std::int64_t count = std::min(width, columns - c);
+/// Column panels [columns / kWidth][rows][kWidth] from rows of any strides.
+template <std::int64_t kWidth>
+void pack_panels_of(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
+                    std::int64_t columns, float* to) {
+  for (std::int64_t c = 0; c < columns; c += kWidth, to += rows * kWidth) {
+    const float* const top = from + c * column_stride;
+    if (column_stride == 1 && c + kWidth <= columns) {
+      for (std::int64_t r = 0; r < rows; ++r) std::copy_n(top + r * row_stride, kWidth, to + r * kWidth);
+      continue;
+    }
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float* const row = from + r * row_stride + c * column_stride;
-      for (std::int64_t i = 0; i < count; ++i) to[r * width + i] = row[i * column_stride];
+      for (std::int64_t i = 0; i < std::min(kWidth, columns - c); ++i) {
+        to[r * kWidth + i] = top[r * row_stride + i * column_stride];
+      }
     }
   }
+}
+
+void pack_panels(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
+                 std::int64_t columns, std::int64_t width, float* to) {
+  if (width == 8) return pack_panels_of<8>(from, row_stride, column_stride, rows, columns, to);
+  return pack_panels_of<24>(from, row_stride, column_stride, rows, columns, to);
 }
 
 class TiledAttention final : public AttentionImplementation {
@@ -139,6 +151,7 @@ class TiledAttention final : public AttentionImplementation {
       for (std::int64_t begin = keys.begin; begin < keys.end; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, keys.end);
         const KeyBlock block = read_block(args, unit, {begin, end}, tail, packed_key, packed_value);
+        clock.lap(PhaseClock::kPack, {});
         for (int g = 0; g < count; ++g) started[g] = add_block(task, rows[g], panels[g], block, !started[g]);
       }
     };

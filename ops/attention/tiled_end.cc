@@ -23,7 +23,7 @@ void mend_rows(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   spec.scores_output = ScoresOutput::kNone;
   for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
     const float* out = rows.tables.out_rows[lane];
-    if (out == nullptr || !std::isfinite(panels.sum[lane])) continue;
+    if (!std::isfinite(panels.sum[lane])) continue;
     if (row_is_finite(out, spec.value_head_dim, task.args.out.strides[3])) continue;
     const RowPlace place = place_of(task.unit, spec.query_len, rows.group.begin + lane);
     reference_attention_rows(spec, task.args, {task.unit.batch, place.head, place.query, place.query + 1});
@@ -43,15 +43,8 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   float* const factor = task.scratch.rescale;
   const float empty = task.spec.empty_row == EmptyRow::kZero ? 0.0f : std::numeric_limits<float>::quiet_NaN();
-  for (std::int64_t lane = 0; lane < group; ++lane) {
-    factor[lane] = 1.0f / panels.sum[lane];
-    float*& out = rows.tables.out_rows[lane];
-    if (out != nullptr && (!any_block || is_empty_row(task, rows, panels, lane))) {
-      for (std::int64_t c = 0; c < columns; ++c) out[c * stride] = empty;
-      out = nullptr;
-    }
-  }
   if (any_block) {
+    for (std::int64_t lane = 0; lane < group; ++lane) factor[lane] = 1.0f / panels.sum[lane];
     task.kernels.store({.panel = panels.context,
                         .columns = columns,
                         .vectors = rows.group.vectors,
@@ -60,6 +53,10 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                         .column_stride = stride});
     const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
     if (hides) mend_rows(task, rows, panels);
+  }
+  for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
+    if (any_block && !is_empty_row(task, rows, panels, lane)) continue;
+    for (std::int64_t c = 0; c < columns; ++c) rows.tables.out_rows[lane][c * stride] = empty;
   }
   task.clock.lap(PhaseClock::kPack, {.bytes = 2 * group * columns * 4});
 }

@@ -9,11 +9,11 @@
 
 namespace headway {
 
-/// Lanes beyond the last row repeat it as a source and are dropped as a destination.
+/// Lanes beyond the last row repeat it, as a source and as a destination: they write the same values again.
 struct GroupTables {
   const float** query_rows;  // [group]
-  float** out_rows;          // [group]; null: dropped
-  float** score_rows;        // [group]
+  float** out_rows;          // [group]
+  float** score_rows;        // [group]; null beyond the last row
   std::int32_t* first;       // [group]: lane sees keys [first, end), besides the visible tail
   std::int32_t* end;         // [group]
 };

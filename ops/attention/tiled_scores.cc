@@ -27,7 +27,8 @@ void store(const TiledTask& task, const GroupRows& rows, std::int64_t begin, std
   float* lane_rows[kMaxGroupLanes];
   const int width = rows.group.vectors * task.geometry.lanes;
   for (int lane = 0; lane < width; ++lane) {
-    lane_rows[lane] = lane < rows.group.rows ? rows.tables.score_rows[lane] + begin : nullptr;
+    // Lanes beyond the last row repeat its scores, so they may be written to the same place.
+    lane_rows[lane] = rows.tables.score_rows[std::min<std::int64_t>(lane, rows.group.rows - 1)] + begin;
   }
   task.kernels.store({.panel = task.scratch.scores,
                       .columns = keys,

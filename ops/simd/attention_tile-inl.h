@@ -31,22 +31,26 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key, std::int64_t gro
   const float* HWY_RESTRICT k[8];
   for (int r = 0; r < 8; ++r) k[r] = t.key + (key + std::min<std::int64_t>(r, last)) * t.key_stride;
 
+  float* HWY_RESTRICT s = t.scores + key * group + lane;
   Tile<kRows, kVectors> tile;
-  tile.Clear();
+  if (t.accumulate) {
+    tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
+      ForEachVectorOfRow<kVectors>(row,
+                                   [&](int v, TileVector& x) HWY_ATTR { x = hn::Load(d, s + r * group + v * lanes); });
+    });
+  } else {
+    tile.Clear();
+  }
   const float* HWY_RESTRICT q = t.queries + lane;
   for (std::int64_t c = 0; c < t.depth; ++c, q += group) {
     tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c]; });
   }
 
-  float* HWY_RESTRICT s = t.scores + key * group + lane;
   TileRow max;
   max.c0 = max.c1 = max.c2 = hn::Set(d, std::numeric_limits<float>::lowest());
   tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
-    ForEachVectorOfRow<kVectors>(row, [&](int v, TileVector& x) HWY_ATTR {
-      float* HWY_RESTRICT to = s + r * group + v * lanes;
-      if (t.accumulate) x = hn::Add(x, hn::Load(d, to));
-      hn::Store(x, d, to);
-    });
+    ForEachVectorOfRow<kVectors>(row,
+                                 [&](int v, TileVector& x) HWY_ATTR { hn::Store(x, d, s + r * group + v * lanes); });
     max.c0 = hn::Max(row.c0, max.c0);
     if constexpr (kVectors > 1) max.c1 = hn::Max(row.c1, max.c1);
     if constexpr (kVectors > 2) max.c2 = hn::Max(row.c2, max.c2);

@@ -78,7 +78,7 @@ struct ContextTile {
   float* context;        // [Dv, group]
 };
 
-/// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]; lanes whose row is null are dropped.
+/// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]. Lanes may share a row.
 struct StorePanel {
   const float* panel;  // [columns, group]
   std::int64_t columns;
@@ -93,7 +93,7 @@ struct AttentionTileKernels {
   const char* target;
   int lanes;
   int max_vectors;
-  int tile_rows[3];  // rows of a register tile of 1, 2, 3 vectors
+  int tile_rows[3];   // rows of a register tile of 1, 2, 3 vectors
   int key_tile;       // a block of keys should be a multiple of it; panels of scores have room for 8 more keys
   int value_columns;  // panel_columns of a packed value
   void (*load)(const LoadPanel&);

@@ -32,11 +32,11 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const float* const* rows, std::int64_t col
   }
 }
 
-/// The inverse of LoadBlocks; null rows are dropped.
+/// The inverse of LoadBlocks.
 template <class D>
 HWY_INLINE void StoreBlocks(D d, hn::Vec<D> v, float* const* rows, std::int64_t column) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
-    if (rows[0] != nullptr) hn::StoreU(v, d, rows[0] + column);
+    hn::StoreU(v, d, rows[0] + column);
   } else {
     const hn::Half<D> half;
     StoreBlocks(half, hn::LowerHalf(half, v), rows, column);
@@ -138,7 +138,6 @@ inline void Store(const StorePanel& t) {
   for (std::int64_t lane = 0; lane < group; lane += lanes) {
     for (std::int64_t c = StoreLanes(t, group, lane); c < t.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
-        if (t.rows[lane + i] == nullptr) continue;
         const float factor = t.factor != nullptr ? t.factor[lane + i] : 1.0f;
         t.rows[lane + i][c * t.column_stride] = factor * t.panel[c * group + lane + i];
       }

@@ -35,8 +35,8 @@ constexpr int TileRows(int vectors) {
 #endif
 }
 
-/// Common multiples of the rows of all widths that are used often: what a block of keys should be a multiple of, and how
-/// many columns a packed value panel has.
+/// Common multiples of the rows of all widths that are used often: what a block of keys should be a multiple of, and
+/// how many columns a packed value panel has.
 inline constexpr int kKeyTile = TileRows(3) == TileRows(2) ? TileRows(3) : 12;
 inline constexpr int kValueColumns = TileRows(3) == TileRows(2) ? TileRows(3) : 24;
 
