@@ -1,0 +1,72 @@
+// headway conformance: runs a folder of cases and says which hold.
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "tools/commands.h"
+#include "tools/conformance.h"
+
+namespace headway::tools {
+namespace {
+
+struct ConformanceOptions {
+  std::string folder;
+  ExecutionOptions execution;
+};
+
+struct Tally {
+  int passed = 0;
+  int failed = 0;
+  int refused = 0;
+  std::int64_t empty_rows_nan = 0;
+};
+
+void run_case(const Case& one, const Execution& execution, Tally* tally) {
+  try {
+    const CaseResult result = one.run(execution);
+    (result.ok ? tally->passed : tally->failed)++;
+    tally->empty_rows_nan += result.empty_rows_nan;
+    const std::string empty =
+        result.empty_rows_nan ? fmt::format(" ({} empty rows: NaN in torch)", result.empty_rows_nan) : "";
+    fmt::print("{}  {}  worst {:.2e}  bound {:.2e}  {}  {}{}\n", one.id, one.description, result.worst, result.bound,
+               result.implementation, result.ok ? "ok" : "FAIL", empty);
+  } catch (const Error& error) {
+    // A forced implementation may say no; nothing else may.
+    const bool refused = execution.forced && error.code() == ErrorCode::kUnsupported;
+    (refused ? tally->refused : tally->failed)++;
+    fmt::print("{}  {}  {}: {}\n", one.id, one.description, refused ? "refused" : "FAIL", error.what());
+  }
+}
+
+int run(const ConformanceOptions& options) {
+  const Execution execution = start(options.execution);
+  const std::vector<Case> cases = load_cases(options.folder);
+  fmt::print("bound: |got - expected| <= {:.0e} * max(1, largest |expected|), every element; NaN never passes\n",
+             kConformanceBound);
+  Tally tally;
+  for (const Case& one : cases) run_case(one, execution, &tally);
+  if (tally.empty_rows_nan) {
+    fmt::print("{} rows without a visible key in some head are NaN in torch and follow the empty-row rule (0) here\n",
+               tally.empty_rows_nan);
+  }
+  if (tally.refused) fmt::print("{} refused by the forced implementation\n", tally.refused);
+  fmt::print("{} passed, {} failed\n", tally.passed, tally.failed);
+  // A run that checked nothing is no success.
+  return tally.failed == 0 && tally.passed > 0 ? kExitGood : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_conformance(CLI::App* app, Action* chosen) {
+  auto options = std::make_shared<ConformanceOptions>();
+  CLI::App* command = app->add_subcommand("conformance", "Run a folder of cases with expected results");
+  command
+      ->add_option("folder", options->folder,
+                   "A folder with configs.json (cases of torch.nn.MultiheadAttention or "
+                   "scaled_dot_product_attention) or with manifest.json (one layer of a model)")
+      ->required();
+  add_execution_options(command, &options->execution);
+  command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace headway::tools

@@ -1,0 +1,22 @@
+// The subcommands: each adds itself to the command line and says what to do when it is chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace headway::tools {
+
+/// Runs the chosen subcommand; returns the exit code. Throws headway::Error for bad input.
+using Action = std::function<int()>;
+
+inline constexpr int kExitGood = 0;
+inline constexpr int kExitCheckFailed = 1;  ///< ran, and something that was to hold did not
+inline constexpr int kExitBadUse = 2;       ///< could not run: bad options, bad input
+
+void add_info(CLI::App* app, Action* chosen);
+void add_sweep(CLI::App* app, Action* chosen);
+void add_profile(CLI::App* app, Action* chosen);
+void add_attend(CLI::App* app, Action* chosen);
+void add_conformance(CLI::App* app, Action* chosen);
+
+}  // namespace headway::tools

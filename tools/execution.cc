@@ -1,0 +1,37 @@
+// Options that choose how to compute. See execution.h.
+#include "tools/execution.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "headway/error.h"
+#include "ops/simd/target.h"
+
+namespace headway::tools {
+
+void add_execution_options(CLI::App* command, ExecutionOptions* options) {
+  constexpr int kMostThreads = 1024;
+  command->add_option("--threads", options->threads, "Threads (default: one a core)")
+      ->check(CLI::Range(1, kMostThreads));
+  command->add_option("--implementation", options->implementation,
+                      "Force an attention implementation: tiled, onednn_tiles, reference (also HEADWAY_ATTENTION)");
+  command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
+}
+
+Execution start(const ExecutionOptions& options) {
+  if (!options.simd.empty()) cap_simd_target(options.simd);
+  if (!options.implementation.empty()) {
+    const std::vector<std::string> known = attention_implementations();
+    std::string list;
+    for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+    require(std::find(known.begin(), known.end(), options.implementation) != known.end(), "--implementation is '",
+            options.implementation, "', expected one of ", list);
+  }
+  Execution execution{Threads::openmp(options.threads), {options.implementation}, false};
+  const char* environment = std::getenv("HEADWAY_ATTENTION");
+  execution.forced = !options.implementation.empty() || (environment && *environment);
+  return execution;
+}
+
+}  // namespace headway::tools

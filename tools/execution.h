@@ -1,0 +1,30 @@
+// How a subcommand computes: threads, implementation, SIMD target; the options that say so. Knows no tensors.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "headway/attention.h"
+#include "headway/threads.h"
+
+namespace headway::tools {
+
+struct ExecutionOptions {
+  int threads = 0;  ///< 0: OpenMP's default
+  std::string implementation;
+  std::string simd;
+};
+
+/// Adds --threads, --implementation and --simd.
+void add_execution_options(CLI::App* command, ExecutionOptions* options);
+
+struct Execution {
+  Threads threads;
+  AttentionOptions attention;
+  bool forced = false;  ///< an implementation is forced, by option or environment
+};
+
+/// Caps the SIMD target and makes the threads. Throws kInvalidArgument for a name that is not known.
+Execution start(const ExecutionOptions& options);
+
+}  // namespace headway::tools

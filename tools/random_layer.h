@@ -1,0 +1,46 @@
+// A self-attention layer with random weights and input, ready to be timed: the same weights at every head count.
+#pragma once
+
+#include <cstdint>
+
+#include "headway/multi_head_attention.h"
+#include "tools/execution.h"
+#include "tools/layer_sizes.h"
+
+namespace headway::tools {
+
+/// From a fixed seed, scaled so that softmax rows are neither one-hot nor uniform at any head count.
+struct RandomLayer {
+  explicit RandomLayer(const LayerSizes& sizes);
+  MultiHeadAttentionWeights views() const;
+
+  std::int64_t embed_dim;
+  Tensor in_proj_weight;  // [3E, E]
+  Tensor in_proj_bias;    // [3E]
+  Tensor out_weight;      // [E, E]
+  Tensor out_bias;        // [E]
+  Tensor input;           // [B, S, E]
+};
+
+/// Bytes that a RandomLayer and `plans` packed layers of these sizes need, roughly.
+double estimated_bytes(const LayerSizes& sizes, std::size_t plans);
+
+/// One head count of it, planned and with memory of its own to run in.
+class PlannedLayer {
+ public:
+  PlannedLayer(const LayerSizes& sizes, std::int64_t heads, const RandomLayer& random, const Execution& execution);
+  void run(Profiler* profiler = nullptr);
+  const MultiHeadAttention& layer() const { return layer_; }
+  const Tensor& output() const { return output_; }  // [B, S, E]
+  /// Flops that the mathematics needs: projections and attention.
+  std::int64_t nominal_flops() const;
+
+ private:
+  MultiHeadAttention layer_;
+  Threads threads_;
+  AlignedBuffer workspace_;
+  Tensor output_;
+  MultiHeadAttentionArgs args_;
+};
+
+}  // namespace headway::tools

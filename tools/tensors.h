@@ -1,0 +1,34 @@
+// Small help with tensors that tools need: conversion to f32, unit axes, NaN filling, workspaces. Knows no operator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headway/tensor.h"
+
+namespace headway::tools {
+
+/// Keeps what had to be converted alive beside the views of what had not.
+class F32Pool {
+ public:
+  /// `view` itself when it is f32, else an f32 copy of an f64, f16 or bf16 tensor. Throws kInvalidArgument with `name`
+  /// and both types for the rest. An absent view stays absent.
+  ConstTensorView f32(const ConstTensorView& view, const std::string& name);
+  /// The same for a mask, which may also be bool.
+  ConstTensorView mask(const ConstTensorView& view, const std::string& name);
+
+ private:
+  std::vector<Tensor> owned_;
+};
+
+/// `view` with a new axis of size 1 before `axis`.
+ConstTensorView with_unit_axis(const ConstTensorView& view, int axis);
+TensorView with_unit_axis(const TensorView& view, int axis);
+/// Contiguous copy.
+Tensor packed(const ConstTensorView& view);
+/// An f32 tensor of NaN: what is not written shows.
+Tensor nan_tensor(const Dims& dims);
+/// "[4, 49, 384]"
+std::string text(const Dims& dims);
+
+}  // namespace headway::tools
