@@ -133,7 +133,7 @@ void OnednnTiles::run(const AttentionArgs& args, std::byte* workspace, const Thr
   // Heads are averaged by one task in turn: the order of the sum must not depend on the threads.
   const bool mean = spec_.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t heads_a_task = mean ? spec_.num_heads : 1;
-  const std::int64_t groups = spec_.num_heads / std::max<std::int64_t>(heads_a_task, 1);
+  const std::int64_t groups = mean ? 1 : spec_.num_heads;
   threads.parallel_for(spec_.batch * groups * blocks_, [&](std::int64_t task, int worker) {
     const OnednnBlockScratch at = scratch(workspace, worker);
     const std::int64_t begin = task % blocks_ * kBlockRows;

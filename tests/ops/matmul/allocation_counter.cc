@@ -1,0 +1,72 @@
+// Replaces operator new of the whole test program; unarmed, it is malloc.
+#include "tests/ops/matmul/allocation_counter.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace headway::testing {
+namespace {
+
+std::atomic<bool> armed{false};
+std::atomic<std::int64_t> counted{0};
+
+bool called_from_onednn(const void* caller) {
+  Dl_info info;
+  return dladdr(caller, &info) != 0 && info.dli_fname && std::strstr(info.dli_fname, "dnnl") != nullptr;
+}
+
+void note(const void* caller) {
+  if (armed.load(std::memory_order_relaxed) && !called_from_onednn(caller)) {
+    counted.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void* allocate(std::size_t bytes) {
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+void* allocate_aligned(std::size_t bytes, std::size_t alignment) {
+  if (void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+AllocationCounter::AllocationCounter() {
+  counted = 0;
+  armed = true;
+}
+AllocationCounter::~AllocationCounter() { armed = false; }
+std::int64_t AllocationCounter::count() const { return counted; }
+
+}  // namespace headway::testing
+
+void* operator new(std::size_t bytes) {
+  headway::testing::note(__builtin_return_address(0));
+  return headway::testing::allocate(bytes);
+}
+void* operator new[](std::size_t bytes) {
+  headway::testing::note(__builtin_return_address(0));
+  return headway::testing::allocate(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  headway::testing::note(__builtin_return_address(0));
+  return headway::testing::allocate_aligned(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  headway::testing::note(__builtin_return_address(0));
+  return headway::testing::allocate_aligned(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
