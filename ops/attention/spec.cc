@@ -27,6 +27,11 @@ void check_sizes(const AttentionSpec& spec) {
           ", expected at most key_len = ", spec.key_len);
 }
 
+void check_scores_output(const AttentionSpec& spec) {
+  require(spec.scores_output != ScoresOutput::kMeanProbabilities || spec.num_heads > 0, "num_heads is ", spec.num_heads,
+          ", expected at least 1 for a mean over heads");
+}
+
 void check_numbers(const AttentionSpec& spec) {
   require(std::isfinite(*spec.scale), "scale is ", *spec.scale, ", expected a finite number");
   require(std::isfinite(spec.softcap) && spec.softcap >= 0, "softcap is ", spec.softcap,
@@ -53,6 +58,7 @@ AttentionSpec complete_spec(const AttentionSpec& spec) {
     complete.scale = spec.head_dim > 0 ? static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.head_dim))) : 1.0f;
   }
   check_numbers(complete);
+  check_scores_output(complete);
   // A window that wide is open; so position minus window stays within 63 bits.
   if (complete.window.left > kLargestSize) complete.window.left = -1;
   if (complete.window.right > kLargestSize) complete.window.right = -1;

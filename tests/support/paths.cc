@@ -29,22 +29,6 @@ class PrintWorst : public ::testing::Environment {
 // NOLINTNEXTLINE: registration has to be static.
 [[maybe_unused]] ::testing::Environment* const kPrintWorst = ::testing::AddGlobalTestEnvironment(new PrintWorst);
 
-/// Caps the SIMD target as long as it lives.
-class SimdCap {
- public:
-  explicit SimdCap(const std::string& target) : capped_(!target.empty()) {
-    if (capped_) cap_simd_target(target);
-  }
-  ~SimdCap() {
-    if (capped_) cap_simd_target("");
-  }
-  SimdCap(const SimdCap&) = delete;
-  SimdCap& operator=(const SimdCap&) = delete;
-
- private:
-  bool capped_;
-};
-
 }  // namespace
 
 std::vector<Path> all_paths() {
@@ -70,6 +54,14 @@ std::string name(const Path& path) {
 
 std::ostream& operator<<(std::ostream& out, const Path& path) { return out << name(path); }
 
+SimdCap::SimdCap(const std::string& target) : capped_(!target.empty()) {
+  if (capped_) cap_simd_target(target);
+}
+
+SimdCap::~SimdCap() {
+  if (capped_) cap_simd_target("");
+}
+
 std::string refusal(const Path& path, const AttentionSpec& spec) {
   const SimdCap cap(path.simd);
   for (const ImplementationEntry& entry : implementation_table()) {
@@ -92,6 +84,10 @@ void run_path(const Path& path, AttentionCase& problem, const Threads& threads) 
   run_path(path, problem.spec(), problem.args(), threads);
   EXPECT_FALSE(problem.out.gaps_written()) << path << ": wrote beside the output";
   EXPECT_FALSE(problem.scores.gaps_written()) << path << ": wrote beside the scores";
+}
+
+void run_path(const Path& path, AttentionCase& problem) {
+  run_path(path, problem, problem.shape().seed % 4 == 0 ? Threads::openmp(2) : Threads::serial());
 }
 
 void note_ratio(const Path& path, double ratio) {

@@ -19,11 +19,26 @@ std::vector<Path> all_paths();
 std::string name(const Path& path);
 std::ostream& operator<<(std::ostream& out, const Path& path);
 
+/// Caps the SIMD target as long as it lives; nothing for an empty name. A plan made under it keeps the target.
+class SimdCap {
+ public:
+  explicit SimdCap(const std::string& target);
+  ~SimdCap();
+  SimdCap(const SimdCap&) = delete;
+  SimdCap& operator=(const SimdCap&) = delete;
+
+ private:
+  bool capped_;
+};
+
 /// Why the path cannot run the spec; empty: it can.
 std::string refusal(const Path& path, const AttentionSpec& spec);
 
 /// Poisons the outputs and the workspace, then runs; fails the test when a gap of the output was written.
-void run_path(const Path& path, AttentionCase& problem, const Threads& threads = Threads::openmp(2));
+void run_path(const Path& path, AttentionCase& problem, const Threads& threads);
+/// The same on two workers for a quarter of the seeds and else on one: thousands of small teams of threads would
+/// measure how busy the machine is, and concurrency_test.cc holds one worker against many.
+void run_path(const Path& path, AttentionCase& problem);
 
 /// Runs with tensors of the caller's instead of a case's; the workspace is poisoned, the outputs are left as they are.
 void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& args, const Threads& threads);

@@ -53,6 +53,7 @@ TEST_P(Concurrency, SameBitsAtAnyNumberOfWorkers) {
 TEST_P(Concurrency, OnePlanOnEightThreadsAtOnce) {
   AttentionCase problem(shape());
   if (!refusal(GetParam(), problem.spec()).empty()) GTEST_SKIP();
+  const SimdCap cap(GetParam().simd);
   const Attention attention(problem.spec(), {GetParam().implementation});
   const auto run_once = [&](const Threads& threads, Strided* out) {
     const AlignedBuffer workspace(attention.workspace_bytes(threads.workers()));

@@ -298,9 +298,7 @@ TEST_P(KnownAnswers, Row16KeysBroadcastOverTheBatch) {
     args.key.strides[0] = 0;
     args.value.strides[0] = 0;
     args.out = shared.view();
-    const Attention attention(copied.spec(), {GetParam().implementation});
-    const AlignedBuffer workspace(attention.workspace_bytes(2));
-    attention.run(args, workspace.data(), Threads::openmp(2));
+    run_path(GetParam(), copied.spec(), args, Threads::serial());
     each(args.out.dims,
          [&](auto b, auto h, auto i, auto c) { EXPECT_NEAR(shared.at(b, h, i, c), copied.out.at(b, h, i, c), 1e-5); });
   }
