@@ -20,6 +20,7 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * 
 
 TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels)
     : lanes(kernels.lanes), group_lanes(kernels.lanes * kernels.max_vectors), max_vectors_(kernels.max_vectors) {
+  const bool scores_out = spec.scores_output != ScoresOutput::kNone;
   const bool mean = spec.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t sharing = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 1;
   if (!mean && spec.query_len < group_lanes) heads_per_unit = std::max<std::int64_t>(sharing, 1);
@@ -31,6 +32,7 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
   groups_per_chunk =
       std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(group_bytes, 1), 1, kMaxGroupsPerChunk);
   const std::int64_t units = spec.batch * (mean ? 1 : spec.num_heads / heads_per_unit);
+  if (scores_out) groups_per_chunk = 1;  // score rows are long; one group's are kept
   while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < kWantedTasks) --groups_per_chunk;
   chunks = ceil_div(groups, groups_per_chunk);
 
@@ -40,7 +42,6 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
   pack_value = spec.value_head_dim >= 128 && groups_per_chunk > 1;
 
   const bool masked = spec.mask != MaskKind::kNone || spec.key_mask != MaskKind::kNone;
-  const bool scores_out = spec.scores_output != ScoresOutput::kNone;
   const std::int64_t value_columns = round_up(spec.value_head_dim, kernels.value_columns);
   const auto floats = [](std::int64_t n) { return round_up(n, 16); };
   buffers_.queries = groups_per_chunk * floats(spec.head_dim * group_lanes);
