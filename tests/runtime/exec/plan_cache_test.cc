@@ -1,0 +1,121 @@
+// The cache of shape plans: bounded, least recently used first, and eviction under a running plan.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "headway/session.h"
+#include "tests/runtime/error_of.h"
+#include "tests/runtime/exec/test_operators.h"
+
+namespace headway::testing {
+namespace {
+
+std::vector<float> run_length(const Session& session, int n) {
+  const std::vector<float> input(static_cast<std::size_t>(n), 2.0f);
+  return run_one(session, {input_of(input)});
+}
+
+TEST(PlanCache, LeastRecentlyUsedGoesFirst) {
+  TestRegistry registry;
+  const Session session(triple_graph(), registry.get(), {2});
+  run_length(session, 1);
+  run_length(session, 2);
+  run_length(session, 1);
+  EXPECT_EQ(registry.plans("Add"), 2);
+  run_length(session, 3);  // puts 2 out
+  EXPECT_EQ(registry.plans("Add"), 3);
+  run_length(session, 1);
+  run_length(session, 3);
+  EXPECT_EQ(registry.plans("Add"), 3);
+  run_length(session, 2);
+  EXPECT_EQ(registry.plans("Add"), 4);
+}
+
+TEST(PlanCache, CapacityOne) {
+  TestRegistry registry;
+  const Session session(triple_graph(), registry.get(), {1});
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(run_length(session, 1), std::vector<float>(1, 6.0f));
+    EXPECT_EQ(run_length(session, 1), std::vector<float>(1, 6.0f));
+    EXPECT_EQ(run_length(session, 2), std::vector<float>(2, 6.0f));
+  }
+  EXPECT_EQ(registry.plans("Add"), 6);
+}
+
+/// Counts how many plans are alive.
+struct LivePlan : NodePlan {
+  std::shared_ptr<std::atomic<int>> alive;
+  explicit LivePlan(std::shared_ptr<std::atomic<int>> counter) : alive(std::move(counter)) { ++*alive; }
+  ~LivePlan() override { --*alive; }
+  void run(const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) const override {
+    copy(in[0], out[0]);
+  }
+};
+struct LiveOperator : Operator {
+  std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);
+  std::string_view name() const override { return "Live"; }
+  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo>) const override {
+    return std::make_unique<LivePlan>(alive);
+  }
+};
+
+TEST(PlanCache, TenThousandShapesKeepNoMoreThanTheBound) {
+  auto op = std::make_unique<LiveOperator>();
+  const auto alive = op->alive;
+  Registry registry;
+  registry.add(std::move(op));
+  Graph graph;
+  graph.add_output("y", graph.add_node("Live", "n", {graph.add_input("x", DataType::kF32, {"a", "b"})}));
+  {
+    const Session session(std::move(graph), registry, {5});
+    for (std::int64_t i = 0; i < 10000; ++i) {
+      session.output_infos(std::vector<TensorInfo>{{DataType::kF32, {i % 100, i / 100}}});
+      ASSERT_LE(*alive, 6);
+    }
+    EXPECT_EQ(*alive, 5);
+  }
+  EXPECT_EQ(*alive, 0);
+}
+
+TEST(PlanCache, APlanInUseSurvivesItsEviction) {
+  TestRegistry registry;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool inside = false;
+  bool released = false;
+  registry.add("Wait", {same_as_first,
+                        [&](const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) {
+                          if (in[0].count() == 3) {
+                            std::unique_lock lock(mutex);
+                            inside = true;
+                            changed.notify_all();
+                            changed.wait(lock, [&] { return released; });
+                          }
+                          copy(in[0], out[0]);
+                        }});
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, {"n"});
+  const ValueId waited = graph.add_node("Wait", "wait", {graph.add_node("Double", "before", {x})});
+  graph.add_output("y", graph.add_node("Double", "after", {waited}));
+  const Session session(std::move(graph), registry.get(), {1});
+  std::vector<float> result;
+  std::thread runner([&] { result = run_length(session, 3); });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return inside; });
+  }
+  for (int n : {1, 2, 4}) EXPECT_EQ(run_length(session, n), std::vector<float>(static_cast<std::size_t>(n), 8.0f));
+  {
+    const std::lock_guard lock(mutex);
+    released = true;
+  }
+  changed.notify_all();
+  runner.join();
+  EXPECT_EQ(result, std::vector<float>(3, 8.0f));
+}
+
+}  // namespace
+}  // namespace headway::testing

@@ -1,0 +1,13 @@
+// What the build is watched by. libgomp synchronises where the thread sanitizer cannot see it, so tests of OpenMP
+// teams would only report false races; the address sanitizer replaces malloc, so nobody else can.
+#pragma once
+
+namespace headway::testing {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+}  // namespace headway::testing
