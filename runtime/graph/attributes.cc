@@ -1,16 +1,22 @@
 // Typed look-ups of a node's attributes. A wrong type is refused, never converted.
-#include <utility>
+#include <type_traits>
 
 #include "headway/operator.h"
 
 namespace headway {
 namespace {
 
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, std::int64_t>) return "an integer";
+  if constexpr (std::is_same_v<T, float>) return "a float";
+  if constexpr (std::is_same_v<T, std::string>) return "a string";
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of integers";
+  if constexpr (std::is_same_v<T, std::vector<float>>) return "a list of floats";
+}
+
 const char* type_name(const Attribute& attribute) {
-  static constexpr const char* kNames[] = {"an integer", "a float", "a string", "a list of integers",
-                                           "a list of floats"};
-  static_assert(std::size(kNames) == std::variant_size_v<Attribute>);
-  return kNames[attribute.index()];
+  return std::visit([](const auto& value) { return type_name<std::decay_t<decltype(value)>>(); }, attribute);
 }
 
 /// Null when the key is not there.
@@ -19,8 +25,7 @@ const T* find(const std::map<std::string, Attribute>& values, const std::string&
   const auto found = values.find(key);
   if (found == values.end()) return nullptr;
   const T* value = std::get_if<T>(&found->second);
-  require(value != nullptr, "attribute '", key, "' is ", type_name(found->second), ", expected ",
-          type_name(Attribute(T{})));
+  require(value != nullptr, "attribute '", key, "' is ", type_name(found->second), ", expected ", type_name<T>());
   return value;
 }
 
