@@ -45,7 +45,9 @@ inline const std::vector<IncludeRule> kIncludeRules = {
 
     // runtime/: its public headers are for everyone, except that the maths in ops/ does not know that a graph exists.
     {{"runtime/include/headway/graph.h", "runtime/include/headway/operator.h", "runtime/include/headway/session.h"},
-     Patterns{"runtime/", "ops/include/headway/register_ops.h", "ops/operators.h", "*_op.cc", "*_op.h"} + kSeesAllOps},
+     Patterns{"runtime/", "ops/include/headway/register_ops.h", "ops/include/headway/fusion.h", "ops/operators.h",
+              "*_op.cc", "*_op.h"} +
+         kSeesAllOps},
     {{"runtime/include/"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
     {{"runtime/onnx/"}, Patterns{"runtime/onnx/"} + kOutside},
     {{"runtime/"},
