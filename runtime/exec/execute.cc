@@ -38,6 +38,13 @@ void bind_outputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args
   }
 }
 
+/// The output's dims over the memory of the input it shows, which for an input of the graph changes from run to run.
+void bind_view(const Node& node, const Step& step, const ShapePlan& plan, RunState* state) {
+  const TensorInfo& info = plan.info(node.outputs[0]);
+  const ConstTensorView& shown = state->values[node.inputs[step.viewed_input]].readable;
+  state->values[node.outputs[0]].readable = {shown.data, info.type, info.dims};
+}
+
 void run_step(const Graph& graph, const Step& step, const RunArgs& args, RunState* state) {
   const Node& node = graph.nodes()[step.node];
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -74,7 +81,13 @@ void execute(const Graph& graph, RunLease* lease, const RunArgs& args) {
   RunState& state = lease->state();
   bind_inputs(graph, args, &state);
   bind_outputs(graph, lease->plan(), args, &state);
-  for (const Step& step : lease->plan().steps()) run_step(graph, step, args, &state);
+  for (const Step& step : lease->plan().steps()) {
+    if (step.plan) {
+      run_step(graph, step, args, &state);
+    } else {
+      bind_view(graph.nodes()[step.node], step, lease->plan(), &state);
+    }
+  }
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     const ConstTensorView& value = state.values[graph.outputs()[i].value].readable;
     if (value.data != args.outputs[i].data) copy(value, args.outputs[i]);

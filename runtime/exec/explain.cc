@@ -26,6 +26,23 @@ void indent(const std::string& text, std::ostream& out) {
   for (std::string line; std::getline(lines, line);) out << "    " << line << '\n';
 }
 
+/// Why a node does not run; empty when it does.
+const char* reason(NodeRole role) {
+  switch (role) {
+    case NodeRole::kFolded:
+      return "folded, its values are known before the run";
+    case NodeRole::kView:
+      return "a view, nothing is copied";
+    case NodeRole::kUnused:
+      return "left out, nothing needs it";
+    case NodeRole::kOff:
+      return "left out, in a branch that is not taken";
+    case NodeRole::kRuns:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string explain_plan(const Graph& graph, const ShapePlan& plan, int workers) {
@@ -35,8 +52,9 @@ std::string explain_plan(const Graph& graph, const ShapePlan& plan, int workers)
     const Node& node = graph.nodes()[i];
     out << node.op << " '" << node.name << '\'';
     explain_outputs(node, plan, out);
-    if (step == plan.steps().size() || plan.steps()[step].node != i) {
-      out << ": folded, its inputs are constants\n";
+    if (plan.role(i) == NodeRole::kView) ++step;
+    if (plan.role(i) != NodeRole::kRuns) {
+      out << ": " << reason(plan.role(i)) << '\n';
       continue;
     }
     const NodePlan& node_plan = *plan.steps()[step++].plan;

@@ -14,13 +14,12 @@ KnownValues::KnownValues(const Graph& graph, const Registry& registry)
   }
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    folded_[i] = can_fold(node);
-    if (folded_[i]) fold(node, *registry.find(node.op));
+    folded_[i] = can_fold(node) && fold(node, *registry.find(node.op));
   }
 }
 
 bool KnownValues::can_fold(const Node& node) const {
-  // A node of no inputs may be anything, a random generator too; it stays in the run.
+  if (guard_state(node, [&](ValueId value) { return view(value); }) != GuardState::kHold) return false;
   bool any = false;
   for (ValueId input : node.inputs) {
     if (input == kNoValue) continue;
@@ -30,27 +29,19 @@ bool KnownValues::can_fold(const Node& node) const {
   return any;
 }
 
-void KnownValues::fold(const Node& node, const Operator& op) {
-  std::vector<ConstTensorView> inputs;
-  std::vector<TensorInfo> infos;
+bool KnownValues::fold(const Node& node, const Operator& op) {
+  NodeCase one{node, op, {}, {}};
   for (ValueId input : node.inputs) {
-    inputs.push_back(view(input));
-    infos.push_back({inputs.back().type, inputs.back().dims, inputs.back().present});
+    one.constants.push_back(view(input));
+    one.inputs.push_back({one.constants.back().type, one.constants.back().dims, one.constants.back().present});
   }
-  const PlannedNode planned = plan_node(node, op, infos, inputs);
-  std::vector<TensorView> outputs;
-  for (const TensorInfo& info : planned.outputs) {
-    if (!info.present) {
-      outputs.emplace_back();
-      continue;
-    }
-    results_.emplace_back(info.type, info.dims);
-    outputs.push_back(results_.back().view());
+  std::vector<std::optional<Tensor>> values = evaluate_node(one, infer_node(one));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) continue;
+    results_.push_back(std::move(*values[i]));
+    views_[node.outputs[i]] = std::as_const(results_.back()).view();
   }
-  const Threads threads = Threads::serial();
-  const AlignedBuffer workspace(planned.plan->workspace_bytes(threads.workers()));
-  name_errors(node, [&] { planned.plan->run({threads, workspace.data(), nullptr}, inputs, outputs); });
-  for (std::size_t i = 0; i < outputs.size(); ++i) views_[node.outputs[i]] = outputs[i];
+  return !values.empty();
 }
 
 }  // namespace headway

@@ -2,7 +2,7 @@
 // a session. Knows no shapes of inputs.
 #pragma once
 
-#include <map>
+#include <deque>
 #include <vector>
 
 #include "headway/graph.h"
@@ -22,11 +22,32 @@ class KnownValues {
 
  private:
   bool can_fold(const Node& node) const;
-  void fold(const Node& node, const Operator& op);
+  bool fold(const Node& node, const Operator& op);
 
   std::vector<ConstTensorView> views_;  // by value
-  std::vector<Tensor> results_;         // what the views of folded values show
+  std::deque<Tensor> results_;          // what the views of folded values show
   std::vector<bool> folded_;            // by node
 };
+
+/// Whether a node's guards hold, by the values known so far.
+enum class GuardState { kHold, kFail, kUnknown };
+/// `known(value)` gives a view, absent when the value is not known. Throws kInvalidArgument when a condition that is
+/// known is not one bool.
+template <class Known>
+GuardState guard_state(const Node& node, const Known& known) {
+  GuardState state = GuardState::kHold;
+  for (const Guard& guard : node.guards) {
+    const ConstTensorView view = known(guard.condition);
+    if (!view) {
+      state = GuardState::kUnknown;
+      continue;
+    }
+    require(view.type == DataType::kBool && view.count() == 1, "node '", node.name, "': its condition is ",
+            name(view.type), ' ', view.dims, ", expected one bool");
+    // A byte that is neither 0 nor 1 may not be read as a bool.
+    if ((*view.data != std::byte{0}) != guard.wanted) return GuardState::kFail;
+  }
+  return state;
+}
 
 }  // namespace headway

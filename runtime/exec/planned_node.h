@@ -1,7 +1,9 @@
-// One node at one shape: inferred, planned, and its errors told apart by node. Knows nothing of memory or order.
+// One node at one shape: inferred, planned or run at once, and its errors told apart by node. Knows nothing of memory
+// or order.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,14 +12,24 @@
 
 namespace headway {
 
-struct PlannedNode {
-  std::unique_ptr<NodePlan> plan;
-  std::vector<TensorInfo> outputs;
+/// A node with its operator and what is known of its inputs.
+struct NodeCase {
+  const Node& node;
+  const Operator& op;
+  std::vector<TensorInfo> inputs;
+  std::vector<ConstTensorView> constants;
+
+  NodeContext context() const { return {node.attributes, inputs, constants, static_cast<int>(node.outputs.size())}; }
 };
 
-/// Infers and plans; checks that the operator inferred as many outputs as the node has, of possible dims.
-PlannedNode plan_node(const Node& node, const Operator& op, std::span<const TensorInfo> inputs,
-                      std::span<const ConstTensorView> constants);
+/// Checks that the operator inferred as many outputs as the node has, of possible dims.
+std::vector<TensorInfo> infer_node(const NodeCase& node);
+std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const TensorInfo> outputs);
+
+/// The outputs' values by now, absent ones as nullopt; empty when they are not known, or too large to keep: an
+/// expansion of little to much stays in the run. A node of no inputs may be anything, a random generator too, and is
+/// never known.
+std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs);
 
 /// Runs `work`; an Error that leaves it gets the node's name and operator in front of its message.
 template <class Work>

@@ -1,4 +1,4 @@
-// Shape inference over the graph, then liveness over the order of the nodes.
+// Shape inference and folding front to back, need back to front, plans for what is left, liveness over their order.
 #include "runtime/exec/shape_plan.h"
 
 #include <algorithm>
@@ -7,45 +7,132 @@ namespace headway {
 
 ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known,
                      std::span<const TensorInfo> inputs)
-    : graph_(graph), known_(known), infos_(graph.num_values(), TensorInfo{DataType::kF32, {}, false}) {
+    : graph_(graph),
+      known_(graph.num_values()),
+      infos_(graph.num_values(), TensorInfo{DataType::kF32, {}, false}),
+      roles_(graph.nodes().size(), NodeRole::kRuns),
+      viewed_inputs_(graph.nodes().size(), -1),
+      viewed_(graph.num_values(), kNoValue) {
   for (std::size_t i = 0; i < inputs.size(); ++i) infos_[graph.inputs()[i].value] = inputs[i];
   for (ValueId value = 0; value < graph.num_values(); ++value) {
-    if (const ConstTensorView view = known.view(value)) infos_[value] = {view.type, view.dims, true};
+    known_[value] = known.view(value);
+    if (known_[value]) infos_[value] = {known_[value].type, known_[value].dims, true};
   }
-  plan_nodes(registry);
+  for (std::size_t i = 0; i < roles_.size(); ++i) {
+    if (known.folded(i)) roles_[i] = NodeRole::kFolded;
+  }
+  infer_nodes(registry);
   for (const Graph::Output& output : graph.outputs()) {
     require(infos_[output.value].present, "output '", output.name, "' is value '", graph.value_name(output.value),
             "', which its node does not make at these shapes");
     output_infos_.push_back(infos_[output.value]);
   }
+  mark_unused();
+  plan_nodes(registry);
   plan_values();
+}
+
+NodeCase ShapePlan::node_case(std::size_t node, const Registry& registry) const {
+  const Node& one = graph_.nodes()[node];
+  NodeCase out{one, *registry.find(one.op), {}, {}};
+  for (ValueId value : one.inputs) {
+    out.inputs.push_back(value == kNoValue ? TensorInfo{DataType::kF32, {}, false} : infos_[value]);
+    out.constants.push_back(value == kNoValue ? ConstTensorView() : known_[value]);
+  }
+  return out;
+}
+
+void ShapePlan::infer_nodes(const Registry& registry) {
+  for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+    if (roles_[i] == NodeRole::kFolded) continue;
+    const Node& node = graph_.nodes()[i];
+    if (guard_state(node, [&](ValueId value) { return known_[value]; }) == GuardState::kFail) {
+      roles_[i] = NodeRole::kOff;
+      continue;
+    }
+    infer_one(i, registry);
+  }
+}
+
+void ShapePlan::infer_one(std::size_t index, const Registry& registry) {
+  const NodeCase one = node_case(index, registry);
+  const std::vector<TensorInfo> outputs = infer_node(one);
+  for (std::size_t k = 0; k < outputs.size(); ++k) infos_[one.node.outputs[k]] = outputs[k];
+  std::vector<std::optional<Tensor>> values = evaluate_node(one, outputs);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (!values[k]) continue;
+    folded_.push_back(std::move(*values[k]));
+    known_[one.node.outputs[k]] = std::as_const(folded_.back()).view();
+  }
+  if (!values.empty()) {
+    roles_[index] = NodeRole::kFolded;
+    return;
+  }
+  const int viewed = outputs.size() == 1 ? one.op.viewed_input(one.context()) : -1;
+  if (viewed < 0) return;
+  roles_[index] = NodeRole::kView;
+  viewed_inputs_[index] = viewed;
+  viewed_[one.node.outputs[0]] = one.node.inputs[viewed];
+}
+
+void ShapePlan::mark_unused() {
+  std::vector<bool> needed(graph_.num_values());
+  for (const Graph::Output& output : graph_.outputs()) needed[output.value] = true;
+  for (std::size_t i = graph_.nodes().size(); i-- > 0;) {
+    if (roles_[i] != NodeRole::kRuns && roles_[i] != NodeRole::kView) continue;
+    const Node& node = graph_.nodes()[i];
+    if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId value) { return needed[value]; })) {
+      roles_[i] = NodeRole::kUnused;
+      continue;
+    }
+    if (roles_[i] == NodeRole::kView) {
+      needed[viewed_[node.outputs[0]]] = true;
+      continue;
+    }
+    for (ValueId value : node.inputs) {
+      if (value != kNoValue) needed[value] = true;
+    }
+  }
 }
 
 void ShapePlan::plan_nodes(const Registry& registry) {
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
-    if (known_.folded(i)) continue;
-    const Node& node = graph_.nodes()[i];
-    std::vector<TensorInfo> inputs;
-    std::vector<ConstTensorView> constants;
-    for (ValueId value : node.inputs) {
-      inputs.push_back(value == kNoValue ? TensorInfo{DataType::kF32, {}, false} : infos_[value]);
-      constants.push_back(known_.view(value));
+    if (roles_[i] == NodeRole::kView) {
+      steps_.push_back({i, nullptr, viewed_inputs_[i]});
+    } else if (roles_[i] == NodeRole::kRuns) {
+      std::vector<TensorInfo> outputs;
+      for (ValueId value : graph_.nodes()[i].outputs) outputs.push_back(infos_[value]);
+      steps_.push_back({i, plan_node(node_case(i, registry), outputs)});
     }
-    PlannedNode planned = plan_node(node, *registry.find(node.op), inputs, constants);
-    for (std::size_t k = 0; k < planned.outputs.size(); ++k) infos_[node.outputs[k]] = planned.outputs[k];
-    steps_.push_back({i, std::move(planned.plan)});
   }
 }
 
-void ShapePlan::plan_values() {
-  std::vector<int> last_use(graph_.num_values(), -1);
+/// The value whose memory `value` shows.
+ValueId ShapePlan::root(ValueId value) const {
+  while (viewed_[value] != kNoValue) value = viewed_[value];
+  return value;
+}
+
+/// By value that has memory of its own, the last step that reads it or a view of it; -1 for none.
+std::vector<int> ShapePlan::last_uses() const {
+  std::vector<int> last(graph_.num_values(), -1);
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
+    if (steps_[s].plan == nullptr) continue;
     for (ValueId value : graph_.nodes()[steps_[s].node].inputs) {
-      if (value != kNoValue) last_use[value] = s;
+      if (value != kNoValue) last[root(value)] = s;
     }
   }
+  // A view that leaves the graph is copied after the last step.
+  for (const Graph::Output& output : graph_.outputs()) {
+    if (viewed_[output.value] != kNoValue) last[root(output.value)] = static_cast<int>(steps_.size());
+  }
+  return last;
+}
+
+void ShapePlan::plan_values() {
   std::vector<bool> unwritten(graph_.num_values());
   for (const Step& step : steps_) {
+    if (step.plan == nullptr) continue;
     for (ValueId value : graph_.nodes()[step.node].outputs) unwritten[value] = true;
   }
   for (const Graph::Output& output : graph_.outputs()) {
@@ -57,8 +144,10 @@ void ShapePlan::plan_values() {
   std::vector<bool> leaves(graph_.num_values());
   for (const Graph::Output& output : graph_.outputs()) leaves[output.value] = true;
 
+  const std::vector<int> last_use = last_uses();
   std::vector<Lifetime> lifetimes;
   for (int s = 0; s < static_cast<int>(steps_.size()); ++s) {
+    if (steps_[s].plan == nullptr) continue;
     for (ValueId value : graph_.nodes()[steps_[s].node].outputs) {
       const TensorInfo& info = infos_[value];
       if (!info.present || leaves[value]) continue;
@@ -72,7 +161,9 @@ void ShapePlan::plan_values() {
 
 std::size_t ShapePlan::workspace_bytes(int workers) const {
   std::size_t bytes = 0;
-  for (const Step& step : steps_) bytes = std::max(bytes, step.plan->workspace_bytes(workers));
+  for (const Step& step : steps_) {
+    if (step.plan) bytes = std::max(bytes, step.plan->workspace_bytes(workers));
+  }
   return bytes;
 }
 
@@ -80,7 +171,7 @@ std::unique_ptr<RunState> ShapePlan::make_state() const {
   auto state = std::make_unique<RunState>();
   state->arena = AlignedBuffer(memory_.arena_bytes);
   state->values.resize(graph_.num_values());
-  for (ValueId value = 0; value < graph_.num_values(); ++value) state->values[value].readable = known_.view(value);
+  for (ValueId value = 0; value < graph_.num_values(); ++value) state->values[value].readable = known_[value];
   for (std::size_t i = 0; i < arena_values_.size(); ++i) {
     const TensorInfo& info = infos_[arena_values_[i]];
     state->values[arena_values_[i]] = TensorView(state->arena.data() + memory_.offsets[i], info.type, info.dims);

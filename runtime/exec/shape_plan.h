@@ -1,7 +1,8 @@
-// A graph at one set of concrete input shapes: a plan a node, where each intermediate lies, and the pool of memory for
-// runs. Immutable but for the pool.
+// A graph at one set of concrete input shapes: what is known by now, a plan for each node that must run, where each
+// intermediate lies, and the pool of memory for runs. Immutable but for the pool.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,22 +17,33 @@
 
 namespace headway {
 
-/// A node that runs, in order; folded nodes are left out.
+/// What becomes of a node at these shapes.
+enum class NodeRole : std::uint8_t {
+  kRuns,
+  kFolded,  ///< its outputs are known
+  kView,    ///< its output is an input's elements under other dims
+  kUnused,  ///< nothing that runs needs it
+  kOff,     ///< in a branch that is not taken
+};
+
+/// A node that runs or a view to be bound, in order.
 struct Step {
-  std::size_t node;  ///< index in the graph
-  std::unique_ptr<NodePlan> plan;
+  std::size_t node;                ///< index in the graph
+  std::unique_ptr<NodePlan> plan;  ///< null: a view
+  int viewed_input = -1;           ///< of a view
 };
 
 class ShapePlan {
  public:
-  /// Infers, plans and lays out. Graph and known values must outlive the plan.
+  /// Infers, folds, plans and lays out. Graph and known values must outlive the plan.
   ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known, std::span<const TensorInfo> inputs);
 
   const std::vector<Step>& steps() const { return steps_; }
+  NodeRole role(std::size_t node) const { return roles_[node]; }
   const TensorInfo& info(ValueId value) const { return infos_[value]; }
   const std::vector<TensorInfo>& output_infos() const { return output_infos_; }
   /// True when a node writes this output where the caller wants it; else the value is copied there, because it is an
-  /// input, a constant or folded, or leaves the graph under an earlier output's name too.
+  /// input, a constant, folded or a view, or leaves the graph under an earlier output's name too.
   bool output_is_written(std::size_t output) const { return output_is_written_[output]; }
   const MemoryPlan& memory() const { return memory_; }
   /// The most that any node needs with so many workers.
@@ -42,12 +54,22 @@ class ShapePlan {
   std::unique_ptr<RunState> make_state() const;
 
  private:
+  NodeCase node_case(std::size_t node, const Registry& registry) const;
+  void infer_nodes(const Registry& registry);
+  void infer_one(std::size_t node, const Registry& registry);
+  void mark_unused();
   void plan_nodes(const Registry& registry);
   void plan_values();
+  std::vector<int> last_uses() const;
+  ValueId root(ValueId value) const;
 
   const Graph& graph_;
-  const KnownValues& known_;
-  std::vector<TensorInfo> infos_;  // by value
+  std::vector<ConstTensorView> known_;  // by value; absent where not known
+  std::deque<Tensor> folded_;           // what was folded for these shapes
+  std::vector<TensorInfo> infos_;       // by value
+  std::vector<NodeRole> roles_;         // by node
+  std::vector<int> viewed_inputs_;      // by node
+  std::vector<ValueId> viewed_;         // by value; the value that a view shows, else kNoValue
   std::vector<Step> steps_;
   std::vector<TensorInfo> output_infos_;
   std::vector<bool> output_is_written_;

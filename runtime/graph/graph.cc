@@ -51,8 +51,14 @@ std::vector<ValueId> Graph::add_node(const std::string& op, const std::string& n
   for (int i = 0; i < num_outputs; ++i) {
     outputs.push_back(new_value(i == 0 ? name : name + ':' + std::to_string(i)));
   }
-  nodes_.push_back({op, name, std::move(attributes), std::move(inputs), outputs});
+  nodes_.push_back({op, name, std::move(attributes), std::move(inputs), outputs, {}});
   return outputs;
+}
+
+void Graph::guard_nodes(std::size_t first, Guard guard) {
+  require(guard.condition >= 0 && guard.condition < num_values(), "guard is value ", guard.condition,
+          ", expected less than ", num_values(), " values");
+  for (std::size_t i = first; i < nodes_.size(); ++i) nodes_[i].guards.insert(nodes_[i].guards.begin(), guard);
 }
 
 void Graph::add_output(const std::string& name, ValueId value) {

@@ -41,4 +41,15 @@ void AlignedBuffer::Free::operator()(std::byte* p) const noexcept { std::free(p)
 
 Tensor::Tensor(DataType type, const Dims& dims) : buffer_(tensor_bytes(type, dims)), type_(type), dims_(dims) {}
 
+Tensor Tensor::shared(DataType type, const Dims& dims, std::shared_ptr<const std::byte> data) {
+  require(data != nullptr || element_count(dims) == 0, "the shared memory of a tensor is null");
+  require(reinterpret_cast<std::uintptr_t>(data.get()) % headway::size_bytes(type) == 0,
+          "the shared memory of a tensor of ", name(type), " is not aligned to its element");
+  Tensor tensor;
+  tensor.shared_ = std::move(data);
+  tensor.type_ = type;
+  tensor.dims_ = dims;
+  return tensor;
+}
+
 }  // namespace headway

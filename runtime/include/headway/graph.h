@@ -25,12 +25,21 @@ struct GraphInput {
   std::vector<SymbolicDim> dims;
 };
 
+/// A node of a conditional branch counts only where `condition`, one bool, is `wanted`.
+struct Guard {
+  ValueId condition = kNoValue;
+  bool wanted = true;
+};
+
 struct Node {
   std::string op;    ///< the operator's name in the registry
   std::string name;  ///< for messages and the profile; need not be unique
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  /// All must hold. A guard known not to hold when a shape is planned takes the node out of the plan and leaves its
+  /// outputs absent; one not known by then is taken as holding, since operators have no effects.
+  std::vector<Guard> guards = {};
 };
 
 /// Built front to back: a node may only use values that exist, so a graph is acyclic by construction.
@@ -46,6 +55,8 @@ class Graph {
   /// Adds a node with `num_outputs` outputs, named "<name>", "<name>:1", ….
   std::vector<ValueId> add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
                                 Attributes attributes, int num_outputs);
+  /// Guards the nodes from index `first` on, in front of the guards that they have.
+  void guard_nodes(std::size_t first, Guard guard);
   /// Marks a value as an output under a name of its own.
   void add_output(const std::string& name, ValueId value);
 

@@ -83,6 +83,19 @@ class Operator {
   virtual std::string_view name() const = 0;
   /// Types and dims of the outputs. Throws kInvalidArgument naming the input and both numbers.
   virtual std::vector<TensorInfo> infer(const NodeContext& node) const = 0;
+  /// The outputs' values, one tensor each, where they follow from shapes and attributes alone (Shape, Size); empty, the
+  /// default, where they do not. Nodes whose inputs are all known when a shape is planned are run then and need no
+  /// answer here. Called after infer().
+  virtual std::vector<Tensor> known_values(const NodeContext& node) const {
+    static_cast<void>(node);
+    return {};
+  }
+  /// The input whose elements, in row-major order, are those of the only output under the dims that infer() gave
+  /// (Reshape, Squeeze, Identity): the node becomes a view and is neither planned nor run. -1, the default: none.
+  virtual int viewed_input(const NodeContext& node) const {
+    static_cast<void>(node);
+    return -1;
+  }
   /// A plan for these shapes. `outputs` is what infer() gave.
   virtual std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo> outputs) const = 0;
 };

@@ -164,17 +164,24 @@ class AlignedBuffer {
   std::size_t size_bytes_ = 0;
 };
 
-/// A contiguous tensor that owns its memory. Elements are not initialised. Move-only.
+/// A contiguous tensor that owns its memory, or shares memory that is never written. Elements are not initialised.
+/// Move-only.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(DataType type, const Dims& dims);
+  /// Shares `data`, tensor_bytes(type, dims) bytes aligned to an element (a mapped file): read-only, `view()` of a
+  /// tensor that is not const throws.
+  static Tensor shared(DataType type, const Dims& dims, std::shared_ptr<const std::byte> data);
 
   DataType type() const { return type_; }
   const Dims& dims() const { return dims_; }
   std::int64_t count() const { return element_count(dims_); }
-  TensorView view() { return {buffer_.data(), type_, dims_}; }
-  ConstTensorView view() const { return {buffer_.data(), type_, dims_}; }
+  TensorView view() {
+    require(shared_ == nullptr, "tensor shares memory that is read-only");
+    return {buffer_.data(), type_, dims_};
+  }
+  ConstTensorView view() const { return {shared_ ? shared_.get() : buffer_.data(), type_, dims_}; }
   template <class T>
   T* data() {
     return view().template as<T>();
@@ -186,6 +193,7 @@ class Tensor {
 
  private:
   AlignedBuffer buffer_;
+  std::shared_ptr<const std::byte> shared_;
   DataType type_ = DataType::kF32;
   Dims dims_;
 };
