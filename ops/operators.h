@@ -9,6 +9,9 @@ namespace headway {
 
 std::unique_ptr<Operator> make_multi_head_attention_op();
 std::unique_ptr<Operator> make_attention_op();
+std::unique_ptr<Operator> make_onnx_attention_op();
+std::unique_ptr<Operator> make_rotary_embedding_op();
+std::unique_ptr<Operator> make_microsoft_rotary_embedding_op();
 std::unique_ptr<Operator> make_matmul_op();
 std::unique_ptr<Operator> make_softmax_op();
 std::unique_ptr<Operator> make_add_op();

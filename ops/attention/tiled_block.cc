@@ -129,25 +129,29 @@ void adjust_part(const TiledTask& task, const GroupRows& rows, const GroupPanels
   task.kernels.adjust(tile);
 }
 
-Work score_work(const TiledTask& task, const Part& part, int vectors) {
-  Work work;
+/// Work of a block, counted only while the profiler is on.
+struct BlockCount {
+  std::int64_t pairs = 0;         // that the lanes' rows see by the integer rules
+  std::int64_t score_pairs = 0;   // in the tiles of the scores, padding included
+  std::int64_t weight_pairs = 0;  // that went through exp and the context
+};
+
+BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part& part, bool tail) {
+  BlockCount count;
+  for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
+    const std::int64_t begin = tail ? part.begin : std::max<std::int64_t>(part.begin, rows.tables.first[lane]);
+    const std::int64_t end = tail ? part.end : std::min<std::int64_t>(part.end, rows.tables.end[lane]);
+    count.pairs += std::max<std::int64_t>(end - begin, 0);
+  }
+  const int vectors = rows.group.vectors;
   std::int64_t begin = 0;
   for (int v = 0; v < vectors; ++v) {
-    const std::int64_t keys = part.vector_end[v] - begin;
     const std::int64_t tile = task.kernels.tile_rows[vectors - v - 1];
-    if (keys > 0) {
-      work.flops_executed +=
-          2 * task.spec.head_dim * (keys + tile - 1) / tile * tile * (vectors - v) * task.geometry.lanes;
-    }
+    const std::int64_t keys = std::max<std::int64_t>(part.vector_end[v] - begin, 0);
+    count.score_pairs += (keys + tile - 1) / tile * tile * (vectors - v) * task.geometry.lanes;
+    count.weight_pairs += part.vector_end[v] * task.geometry.lanes;
     begin = std::max(begin, part.vector_end[v]);
   }
-  work.bytes = (part.end - part.begin) * task.spec.head_dim * 4;
-  return work;
-}
-
-std::int64_t lane_keys(const TiledTask& task, const Part& part, int vectors) {
-  std::int64_t count = 0;
-  for (int v = 0; v < vectors; ++v) count += part.vector_end[v] * task.geometry.lanes;
   return count;
 }
 
@@ -192,7 +196,10 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   }
   if (block.tail) std::fill_n(panels.bias_max, group, 0.0f);
   if (task.spec.scores_output != ScoresOutput::kNone) store_scores(task, rows, part.begin, keys);
-  task.clock.lap(PhaseClock::kScores, task.clock.on() ? score_work(task, part, vectors) : Work{});
+  const BlockCount count = task.clock.on() ? count_block(task, rows, part, block.tail) : BlockCount{};
+  task.clock.lap(PhaseClock::kScores, {.flops_nominal = 2 * task.spec.head_dim * count.pairs,
+                                       .flops_executed = 2 * task.spec.head_dim * count.score_pairs,
+                                       .bytes = keys * task.spec.head_dim * 4});
 
   SoftmaxTile softmax{.vector_end = {part.vector_end[0], part.vector_end[1], part.vector_end[2]},
                       .vectors = vectors,
@@ -202,8 +209,7 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                       .sum = panels.sum,
                       .rescale = task.scratch.rescale};
   task.kernels.softmax(softmax);
-  const std::int64_t pairs = task.clock.on() ? lane_keys(task, part, vectors) : 0;
-  task.clock.lap(PhaseClock::kSoftmax, {.exps = pairs, .bytes = 2 * pairs * 4});
+  task.clock.lap(PhaseClock::kSoftmax, {.exps = count.weight_pairs, .bytes = 2 * count.weight_pairs * 4});
 
   const std::int64_t skipped = part.begin - block.begin;
   task.kernels.context(
@@ -217,8 +223,9 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
        .scores = task.scratch.scores,
        .rescale = first_block ? nullptr : task.scratch.rescale,
        .context = panels.context});
-  task.clock.lap(PhaseClock::kContext, {.flops_executed = 2 * task.spec.value_head_dim * pairs,
-                                        .bytes = (part.end - part.begin) * task.spec.value_head_dim * 4});
+  task.clock.lap(PhaseClock::kContext, {.flops_nominal = 2 * task.spec.value_head_dim * count.pairs,
+                                        .flops_executed = 2 * task.spec.value_head_dim * count.weight_pairs,
+                                        .bytes = keys * task.spec.value_head_dim * 4});
   return true;
 }
 
