@@ -4,6 +4,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "headway/error.h"
 #include "headway/tensor.h"
 #include "ops/matmul/matmul.h"
@@ -90,7 +93,7 @@ Matmul::Matmul(const MatmulDescs& descs) {
   }
   implementation_ = primitive_desc_.impl_info_str();
   scratch_bytes_ = primitive_desc_.scratchpad_desc().get_size();
-  give_back(make_slot());
+  fill_pool();
 }
 
 Matmul::~Matmul() {
@@ -105,6 +108,13 @@ std::unique_ptr<Matmul::Slot> Matmul::make_slot() const {
   slot->c = memory_without_data(primitive_desc_.dst_desc());
   slot->scratch = memory_without_data(primitive_desc_.scratchpad_desc());
   return slot;
+}
+
+/// A slot for each thread that this machine runs at once, so that a warm run allocates nothing even when two workers
+/// happen to meet in a product for the first time.
+void Matmul::fill_pool() {
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 4u, unsigned{kPlaces});
+  for (unsigned i = 0; i < threads; ++i) places_[i].slot.store(make_slot().release(), std::memory_order_relaxed);
 }
 
 std::unique_ptr<Matmul::Slot> Matmul::borrow() const {

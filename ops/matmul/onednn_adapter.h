@@ -63,7 +63,8 @@ struct MatmulOperands {
 };
 
 /// A matmul ready to run, single-threaded, with its scratchpad given by the caller. Immovable; thread-safe: every
-/// execution borrows a set of memory objects from a pool that grows to the number of concurrent executions.
+/// execution borrows a set of memory objects from a pool, which holds one for each hardware thread from the start and
+/// grows when more executions than that meet.
 class Matmul {
  public:
   /// Throws Error kInternal when oneDNN has no implementation.
@@ -75,12 +76,13 @@ class Matmul {
   const std::string& implementation() const { return implementation_; }
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   dnnl::memory::desc b_desc() const { return primitive_desc_.weights_desc(); }
-  /// On the calling thread. Allocates nothing outside oneDNN once the pool has grown.
+  /// On the calling thread. Allocates nothing of ours while the pool is large enough.
   void execute(const MatmulOperands& operands) const;
 
  private:
   struct Slot;
   std::unique_ptr<Slot> make_slot() const;
+  void fill_pool();
   std::unique_ptr<Slot> borrow() const;
   void give_back(std::unique_ptr<Slot> slot) const;
 

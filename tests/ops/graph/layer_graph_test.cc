@@ -1,0 +1,210 @@
+// One layer as a fused node and as the graph of small operators that it stands for; sessions that run it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "headway/multi_head_attention.h"
+#include "tests/ops/graph/run_graph.h"
+#include "tests/ops/matmul/allocation_counter.h"
+#include "tests/runtime/error_of.h"
+
+namespace headway::testing {
+namespace {
+
+constexpr std::int64_t kBatch = 2, kLength = 45, kWidth = 64, kHeads = 4;
+using Integers = std::vector<std::int64_t>;
+
+/// Weights of one layer and its inputs, shared by both graphs.
+struct Layer {
+  Layer() {
+    Random random(11);
+    for (auto& w : weights) {
+      w = std::make_shared<const Tensor>(random_tensor({kWidth, kWidth}, &random, 1.5f / std::sqrt(float{kWidth})));
+    }
+    for (auto& b : biases) b = std::make_shared<const Tensor>(random_tensor({kWidth}, &random, 0.5f));
+    x = random_tensor({kBatch, kLength, kWidth}, &random);
+    mask = Tensor(DataType::kF32, {kLength, kLength});
+    for (std::int64_t i = 0; i < mask.count(); ++i) {
+      mask.data<float>()[i] = random.chance(0.3) ? -INFINITY : random.normal();
+    }
+  }
+  std::shared_ptr<const Tensor> weights[4], biases[4];
+  Tensor x, mask;
+};
+
+Graph fused_graph(const Layer& layer, const Attributes& more = {}) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, symbolic(layer.x.dims()));
+  const ValueId mask = graph.add_input("mask", DataType::kF32, symbolic(layer.mask.dims()));
+  std::vector<ValueId> inputs{x, kNoValue, kNoValue};
+  const char* const names[] = {"q", "k", "v", "o"};
+  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant(std::string("w_") + names[i], layer.weights[i]));
+  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant(std::string("b_") + names[i], layer.biases[i]));
+  inputs.insert(inputs.end(), {kNoValue, kNoValue, mask});
+  Attributes attributes = more;
+  attributes.set("num_heads", kHeads);
+  graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, attributes));
+  return graph;
+}
+
+/// The transpose of a weight as a constant: MatMul has x·W where the layer has x·Wᵀ.
+std::shared_ptr<const Tensor> transposed(const Tensor& w) {
+  auto result = std::make_shared<Tensor>(DataType::kF32, Dims{w.dims()[1], w.dims()[0]});
+  copy(w.view().permuted({1, 0}), result->view());
+  return result;
+}
+
+Graph unfused_graph(const Layer& layer) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, symbolic(layer.x.dims()));
+  const ValueId mask = graph.add_input("mask", DataType::kF32, symbolic(layer.mask.dims()));
+  const auto linear = [&](ValueId from, int i, const std::string& name) {
+    const ValueId w = graph.add_constant("w_" + name, transposed(*layer.weights[i]));
+    const ValueId b = graph.add_constant("b_" + name, layer.biases[i]);
+    return graph.add_node("Add", "add_" + name, {graph.add_node("MatMul", "matmul_" + name, {from, w}), b});
+  };
+  const auto heads = [&](ValueId from, const std::string& name, Integers perm) {
+    const ValueId split =
+        graph.add_node("Reshape", "split_" + name, {from}, {{"dims", Integers{0, 0, kHeads, kWidth / kHeads}}});
+    return graph.add_node("Transpose", "heads_" + name, {split}, {{"perm", perm}});
+  };
+  const ValueId q = heads(linear(x, 0, "q"), "q", {0, 2, 1, 3});
+  const ValueId k = heads(linear(x, 1, "k"), "k", {0, 2, 3, 1});
+  const ValueId v = heads(linear(x, 2, "v"), "v", {0, 2, 1, 3});
+  const float scale = 1 / std::sqrt(float{kWidth / kHeads});
+  const ValueId s = graph.add_constant("scale", std::make_shared<const Tensor>(tensor_of<float>({}, {scale})));
+  const ValueId scaled = graph.add_node("Mul", "scaled", {graph.add_node("MatMul", "scores", {q, k}), s});
+  const ValueId biased = graph.add_node("Add", "biased", {scaled, mask});
+  const ValueId p = graph.add_node("Softmax", "probabilities", {biased}, {{"axis", std::int64_t{-1}}});
+  const ValueId context = graph.add_node("Transpose", "merge", {graph.add_node("MatMul", "context", {p, v})},
+                                         {{"perm", Integers{0, 2, 1, 3}}});
+  const ValueId merged = graph.add_node("Reshape", "merged", {context}, {{"dims", Integers{0, 0, -1}}});
+  graph.add_output("y", linear(merged, 3, "o"));
+  return graph;
+}
+
+std::vector<float> run(const Session& session, const Layer& layer, const Threads& threads) {
+  const ConstTensorView inputs[] = {layer.x.view(), layer.mask.view()};
+  return values_of<float>(session.run(inputs, threads)[0]);
+}
+
+TEST(LayerGraph, FusedEqualsUnfused) {
+  const Layer layer;
+  const Session unfused(unfused_graph(layer), all_ops());
+  const std::vector<float> expected = run(unfused, layer, Threads::openmp(2));
+  for (const std::string& implementation : attention_implementations()) {
+    const Session fused(fused_graph(layer, {{"implementation", implementation}}), all_ops());
+    const std::vector<float> got = run(fused, layer, Threads::openmp(2));
+    ASSERT_EQ(got.size(), expected.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double difference = std::abs(double{got[i]} - double{expected[i]});
+      worst = std::isnan(difference) ? HUGE_VAL : std::max(worst, difference);
+    }
+    // Both are f32: twice what either is off, values of the order of one.
+    EXPECT_LT(worst, 2e-5) << implementation;
+    std::cout << implementation << ": fused and unfused differ by " << worst << "\n";
+  }
+}
+
+TEST(LayerGraph, SessionAllocatesNothingOnceWarm) {
+  const Layer layer;
+  for (const bool fused : {false, true}) {
+    const Session session(fused ? fused_graph(layer) : unfused_graph(layer), all_ops());
+    const ConstTensorView inputs[] = {layer.x.view(), layer.mask.view()};
+    Tensor y(DataType::kF32, layer.x.dims());
+    const TensorView outputs[] = {y.view()};
+    for (const int workers : {1, 2}) {
+      const Threads threads = Threads::openmp(workers);
+      for (int i = 0; i < 2; ++i) session.run(inputs, outputs, threads);
+      const AllocationCounter counter;
+      for (int i = 0; i < 5; ++i) session.run(inputs, outputs, threads);
+      EXPECT_EQ(counter.count(), 0) << (fused ? "fused" : "unfused") << ", " << workers << " workers";
+    }
+  }
+}
+
+TEST(LayerGraph, EightThreadsShareASession) {
+  const Layer layer;
+  for (const bool fused : {false, true}) {
+    const Session session(fused ? fused_graph(layer) : unfused_graph(layer), all_ops());
+    const std::vector<float> expected = run(session, layer, Threads::serial());
+    std::vector<std::thread> team;
+    for (int t = 0; t < 8; ++t) {
+      team.emplace_back([&, t] { EXPECT_EQ(run(session, layer, Threads::openmp(t % 2 + 1)), expected); });
+    }
+    for (std::thread& thread : team) thread.join();
+  }
+}
+
+TEST(LayerGraph, ScoresAreASecondOutput) {
+  const Layer layer;
+  Graph graph = fused_graph(layer);
+  const Node node = graph.nodes()[0];
+  Attributes attributes = node.attributes;
+  attributes.set("scores", std::string("mean_probabilities"));
+  const std::vector<ValueId> outputs = graph.add_node("MultiHeadAttention", "with_scores", node.inputs, attributes, 2);
+  graph.add_output("scores", outputs[1]);
+  const Session session(std::move(graph), all_ops());
+  const ConstTensorView inputs[] = {layer.x.view(), layer.mask.view()};
+  const std::vector<Tensor> results = session.run(inputs, Threads::openmp(2));
+  ASSERT_EQ(results[1].dims(), (Dims{kBatch, kLength, kLength}));
+  for (std::int64_t row = 0; row < kBatch * kLength; ++row) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < kLength; ++j) sum += results[1].data<float>()[row * kLength + j];
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST(LayerGraph, ErrorsNameWhatIsWrong) {
+  const Layer layer;
+  const auto planned = [&](const Attributes& attributes) {
+    return error_of([&] {
+      const Session session(fused_graph(layer, attributes), all_ops());
+      run(session, layer, Threads::serial());
+    });
+  };
+  expect_contains(planned({{"causal", std::string("diagonal")}}),
+                  "expected one of none, top_left, bottom_right, offset");
+  expect_contains(planned({{"mask_polarity", std::string("yes")}}), "true_attends, true_hides");
+  expect_contains(planned({{"num_kv_heads", std::int64_t{3}}}), "num_kv_heads = 3");
+  expect_contains(planned({{"semantics", std::string("jax")}}), "jax");
+  expect_contains(planned({{"implementation", std::string("fastest")}}), "fastest");
+}
+
+TEST(LayerGraph, WeightsMustBeConstants) {
+  Graph graph;
+  const Dims weight{8, 8};
+  std::vector<ValueId> inputs{graph.add_input("x", DataType::kF32, symbolic({1, 2, 8})), kNoValue, kNoValue};
+  for (const char* name : {"q", "k", "v", "o"})
+    inputs.push_back(graph.add_input(name, DataType::kF32, symbolic(weight)));
+  graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, {{"num_heads", std::int64_t{2}}}));
+  expect_contains(error_of([&] {
+                    Random random(1);
+                    const Tensor x = random_tensor({1, 2, 8}, &random), w = random_tensor(weight, &random);
+                    const Session session(std::move(graph), all_ops());
+                    const ConstTensorView views[] = {x.view(), w.view(), w.view(), w.view(), w.view()};
+                    session.run(views, Threads::serial());
+                  }),
+                  "w_q is computed at run time, expected a constant");
+}
+
+TEST(AttentionNode, RunsTheCore) {
+  // Known answer: two queries of zeros see the first one and the first two of four values.
+  const Tensor y = run_op("Attention",
+                          list(tensor_of<float>({1, 1, 2, 1}, {0, 0}), tensor_of<float>({1, 1, 4, 1}, {0, 0, 0, 0}),
+                               tensor_of<float>({1, 1, 4, 1}, {1, 2, 3, 4})),
+                          {{"causal", std::string("top_left")}});
+  EXPECT_FLOAT_EQ(y.data<float>()[0], 1);
+  EXPECT_FLOAT_EQ(y.data<float>()[1], 1.5);
+  expect_contains(error_of([] {
+                    run_op("Attention",
+                           list(tensor_of<float>({1, 1, 1, 1}, {0}), tensor_of<float>({1, 1, 1, 2}, {0, 0}),
+                                tensor_of<float>({1, 1, 1, 1}, {1})));
+                  }),
+                  "key has dims [1, 1, 1, 2], expected [1, 1, 1, 1]");
+}
+
+}  // namespace
+}  // namespace headway::testing
