@@ -90,4 +90,18 @@ std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span
   return worth_keeping(node, outputs) ? run_now(node, outputs) : std::vector<std::optional<Tensor>>();
 }
 
+int viewed_input(const NodeCase& node, std::span<const TensorInfo> outputs) {
+  if (outputs.size() != 1 || !outputs[0].present) return -1;
+  const int viewed = name_errors(node.node, [&] { return node.op.viewed_input(node.context()); });
+  if (viewed < 0) return -1;
+  // A view of too few elements would be read past its end.
+  const bool exists = viewed < static_cast<int>(node.inputs.size()) && node.inputs[viewed].present;
+  if (!exists || node.inputs[viewed].type != outputs[0].type ||
+      element_count(node.inputs[viewed].dims) != element_count(outputs[0].dims)) {
+    fail(ErrorCode::kInternal, "node '", node.node.name, "' (", node.node.op, ") shows input ", viewed, " as ",
+         outputs[0].dims, ", which are not its elements");
+  }
+  return viewed;
+}
+
 }  // namespace headway

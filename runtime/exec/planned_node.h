@@ -31,6 +31,9 @@ std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const Tensor
 /// never known.
 std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs);
 
+/// The input that the node's only output shows, -1 for none. Checks that it has the output's type and element count.
+int viewed_input(const NodeCase& node, std::span<const TensorInfo> outputs);
+
 /// Runs `work`; an Error that leaves it gets the node's name and operator in front of its message.
 template <class Work>
 auto name_errors(const Node& node, Work&& work) {

@@ -68,7 +68,7 @@ void ShapePlan::infer_one(std::size_t index, const Registry& registry) {
     roles_[index] = NodeRole::kFolded;
     return;
   }
-  const int viewed = outputs.size() == 1 ? one.op.viewed_input(one.context()) : -1;
+  const int viewed = viewed_input(one, outputs);
   if (viewed < 0) return;
   roles_[index] = NodeRole::kView;
   viewed_inputs_[index] = viewed;
