@@ -3,6 +3,7 @@
 //   offsets?
 #include "headway/multi_head_attention.h"
 #include "ops/attention/attention_attributes_op.h"
+#include "ops/attention/known_mask.h"
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/operators.h"
 
@@ -38,6 +39,12 @@ MultiHeadAttentionWeights weights_of(const NodeContext& node) {
   w.output_bias = constant(node, kBo, true);
   w.bias_k = constant(node, kBiasK, true);
   w.bias_v = constant(node, kBiasV, true);
+  if (node.attributes.text("weights", "out_in") == "in_out") {
+    for (ConstTensorView* view : {&w.query, &w.key, &w.value, &w.output}) {
+      require(view->rank() == 2, "MultiHeadAttention weight has rank ", view->rank(), ", expected 2");
+      *view = view->permuted({1, 0});
+    }
+  }
   return w;
 }
 
@@ -74,10 +81,23 @@ MultiHeadAttentionSpec spec_of(const NodeContext& node) {
   return spec;
 }
 
+MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
+  MultiHeadAttentionSpec spec = spec_of(node);
+  const bool appends = spec.add_zero_attention || is_given(node, kBiasK);
+  if (appends || node.constants.size() <= kMask || !node.constants[kMask]) return spec;
+  AttentionSpec sized = spec.attention;
+  sized.query_len = spec.query_len;
+  sized.key_len = spec.self_attention ? spec.query_len : spec.key_len;
+  use_known_mask(node.constants[kMask], &sized);
+  spec.attention.mask = sized.mask;
+  spec.attention.causal = sized.causal;
+  return spec;
+}
+
 class MultiHeadAttentionPlan : public NodePlan {
  public:
   explicit MultiHeadAttentionPlan(const NodeContext& node)
-      : layer_(spec_of(node), weights_of(node), attention_options_of(node)) {}
+      : layer_(with_known_mask(node), weights_of(node), attention_options_of(node)) {}
   std::size_t workspace_bytes(int workers) const override { return layer_.workspace_bytes(workers); }
   std::string explain() const override { return layer_.explain(); }
   void run(const RunContext& context, std::span<const ConstTensorView> inputs,
@@ -86,7 +106,7 @@ class MultiHeadAttentionPlan : public NodePlan {
     args.query = inputs[kQuery];
     args.key = optional_input(inputs, kKey);
     args.value = optional_input(inputs, kValue);
-    args.mask = optional_input(inputs, kMasksAt.mask);
+    if (layer_.spec().attention.mask != MaskKind::kNone) args.mask = inputs[kMasksAt.mask];
     args.key_mask = optional_input(inputs, kMasksAt.key_mask);
     args.key_lengths = optional_input(inputs, kMasksAt.key_lengths);
     args.offsets = optional_input(inputs, kMasksAt.offsets);

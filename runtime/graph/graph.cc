@@ -69,9 +69,9 @@ void Graph::add_output(const std::string& name, ValueId value) {
   outputs_.push_back({name, value});
 }
 
-const Tensor* Graph::constant(ValueId value) const {
+const std::shared_ptr<const Tensor>& Graph::shared_constant(ValueId value) const {
   require(value >= 0 && value < num_values(), "value is ", value, ", expected less than ", num_values());
-  return values_[value].constant.get();
+  return values_[value].constant;
 }
 
 const std::string& Graph::value_name(ValueId value) const {

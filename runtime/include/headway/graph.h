@@ -68,7 +68,9 @@ class Graph {
   };
   const std::vector<Output>& outputs() const { return outputs_; }
   /// Null when the value is not a constant.
-  const Tensor* constant(ValueId value) const;
+  const Tensor* constant(ValueId value) const { return shared_constant(value).get(); }
+  /// The same, to be shared with another graph.
+  const std::shared_ptr<const Tensor>& shared_constant(ValueId value) const;
   const std::string& value_name(ValueId value) const;
   int num_values() const { return static_cast<int>(values_.size()); }
 
