@@ -32,10 +32,10 @@ struct MultiHeadAttentionSpec {
 
 /// Weights as views, y = x·Wᵀ + b, any strides. Packed at construction; not needed afterwards.
 struct MultiHeadAttentionWeights {
-  ConstTensorView query;                                       ///< [Hq·D, E]
-  ConstTensorView key;                                         ///< [Hkv·D, kdim]
-  ConstTensorView value;                                       ///< [Hkv·Dv, vdim]
-  ConstTensorView output;                                      ///< [E, Hq·Dv]
+  ConstTensorView query;                                          ///< [Hq·D, E]
+  ConstTensorView key;                                            ///< [Hkv·D, kdim]
+  ConstTensorView value;                                          ///< [Hkv·Dv, vdim]
+  ConstTensorView output;                                         ///< [E, Hq·Dv]
   ConstTensorView query_bias, key_bias, value_bias, output_bias;  ///< [rows of the weight]; each may be absent
   ConstTensorView bias_k, bias_v;  ///< [Hkv·D], [Hkv·Dv]: appended to the projected key and value; both or neither
 };
