@@ -48,3 +48,7 @@ if(NOT TARGET hwy::hwy)
     endif()
   endif()
 endif()
+
+if(HEADWAY_ONNX)
+  include(HeadwayOnnx)
+endif()

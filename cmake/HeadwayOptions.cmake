@@ -2,6 +2,7 @@
 option(HEADWAY_BUILD_TOOLS "The headway command" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(HEADWAY_ONNX "The importer of ONNX files, which the command needs too" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)
 set(HEADWAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")

@@ -6,6 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config                      # to build and to embed
   libdnnl-dev libhwy-dev                                # what the libraries link
+  libprotobuf-dev protobuf-compiler libonnx-dev         # the importer of ONNX files
   libcli11-dev nlohmann-json3-dev libfmt-dev            # the command
   libgtest-dev libbenchmark-dev clang-format            # tests, benchmarks, the format check
 )

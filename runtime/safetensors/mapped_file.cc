@@ -41,4 +41,9 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
 }
 
+void MappedFile::forget_pages() const {
+  // A hint: refusal only leaves the memory where it is.
+  if (data_) static_cast<void>(::madvise(const_cast<std::byte*>(data_), size_bytes_, MADV_DONTNEED));
+}
+
 }  // namespace headway

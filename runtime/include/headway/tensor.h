@@ -177,6 +177,7 @@ class Tensor {
   DataType type() const { return type_; }
   const Dims& dims() const { return dims_; }
   std::int64_t count() const { return element_count(dims_); }
+  bool is_shared() const { return shared_ != nullptr; }
   TensorView view() {
     require(shared_ == nullptr, "tensor shares memory that is read-only");
     return {buffer_.data(), type_, dims_};

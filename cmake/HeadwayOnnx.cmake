@@ -1,0 +1,18 @@
+# ONNX's protobuf messages as the target headway_onnx_proto: the header and library that distributions ship, else the
+# pinned sources' onnx.proto compiled with the protobuf of the machine.
+find_package(Protobuf REQUIRED)
+find_path(HeadwayOnnx_INCLUDE_DIR onnx/onnx-ml.pb.h)
+find_library(HeadwayOnnx_LIBRARY NAMES onnx_proto)
+mark_as_advanced(HeadwayOnnx_INCLUDE_DIR HeadwayOnnx_LIBRARY)
+add_library(headway_onnx_proto INTERFACE)
+if(HeadwayOnnx_INCLUDE_DIR AND HeadwayOnnx_LIBRARY)
+  message(STATUS "ONNX: ${HeadwayOnnx_LIBRARY}")
+  target_include_directories(headway_onnx_proto SYSTEM INTERFACE ${HeadwayOnnx_INCLUDE_DIR})
+  target_link_libraries(headway_onnx_proto INTERFACE ${HeadwayOnnx_LIBRARY} protobuf::libprotobuf)
+else()
+  message(STATUS "ONNX not found: fetching 1.17.0")
+  FetchContent_Declare(onnx GIT_REPOSITORY https://github.com/onnx/onnx.git GIT_TAG v1.17.0 GIT_SHALLOW ON)
+  FetchContent_MakeAvailable(onnx)
+  target_link_libraries(headway_onnx_proto INTERFACE onnx_proto protobuf::libprotobuf)
+endif()
+target_compile_definitions(headway_onnx_proto INTERFACE ONNX_NAMESPACE=onnx ONNX_ML=1)

@@ -1,0 +1,54 @@
+// From an ONNX file to a graph. Needs the library headway_onnx, which is apart because it alone needs protobuf. Knows
+// no operator: a node becomes a node of the same name, and a session says which names it does not know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "headway/graph.h"
+#include "headway/tensor.h"
+
+namespace headway {
+
+inline constexpr std::int64_t kOldestOpset = 13;
+inline constexpr std::int64_t kNewestOpset = 25;
+
+struct OnnxModel {
+  Graph graph;
+  std::int64_t opset = 0;  ///< of ai.onnx
+  std::int64_t ir_version = 0;
+  std::string producer;
+  std::size_t weight_bytes = 0;  ///< of all constants
+  std::size_t mapped_bytes = 0;  ///< of those that are views of the mapped file
+};
+
+/// Reads a model, opsets 13 to 25. Weights stay in the mapped file, or that of their external data, where alignment
+/// permits, and are copied once where it does not. Files of external data must lie in the model's folder.
+///
+///   node      op = op_type for ai.onnx, except "onnx.Attention", since "Attention" is this library's own; else
+///             "<domain>.<op_type>". Inputs and outputs in ONNX's order, attributes by their ONNX names.
+///   Constant  becomes a constant; the value of ConstantOfShape becomes its input 1.
+///   If        a branch is inlined where the condition is a constant. Elsewhere both are, under guards, and a node "If"
+///             (condition, then, else) picks each result.
+///   function  local functions are inlined.
+///   dims      without a size or a name get a name of their own.
+///
+/// Throws kIo when a file cannot be read, kUnsupported for what is right but not done here (sequences, opsets, element
+/// types), kInvalidArgument, naming the node or tensor and both numbers, for anything that cannot be right: truncated,
+/// cyclic or unsorted, negative dims, dims whose product overflows, data of another size than the dims ask for.
+OnnxModel read_onnx(const std::string& path);
+
+/// The same from memory, of which nothing is kept. External data is refused.
+OnnxModel parse_onnx(std::span<const std::byte> bytes);
+
+struct OnnxTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+/// A file that holds one serialised tensor, as the data sets of the ONNX backend suite do. Throws as read_onnx does.
+OnnxTensor read_onnx_tensor(const std::string& path);
+
+}  // namespace headway

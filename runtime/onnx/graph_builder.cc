@@ -1,0 +1,245 @@
+// Nodes in the order of the file, each with the names it may use at that point.
+#include "runtime/onnx/graph_builder.h"
+
+#include <algorithm>
+
+#include "runtime/onnx/names.h"
+#include "runtime/onnx/read_attributes.h"
+#include "runtime/onnx/value_info.h"
+
+namespace headway::importer {
+namespace {
+
+// Functions that call functions grow exponentially in the size of the file, and deep nests use up the stack.
+constexpr std::size_t kMostNodes = std::size_t{1} << 20;
+constexpr int kDeepest = 64;
+
+/// The name in the registry.
+std::string op_name(const onnx::NodeProto& node) {
+  if (!node.domain().empty() && node.domain() != "ai.onnx") return node.domain() + '.' + node.op_type();
+  return node.op_type() == "Attention" ? "onnx.Attention" : node.op_type();
+}
+
+bool is_standard(const onnx::NodeProto& node, const char* op) {
+  return (node.domain().empty() || node.domain() == "ai.onnx") && node.op_type() == op;
+}
+
+/// The node's own name, or that of what it makes.
+std::string node_name(const onnx::NodeProto& node, const Scope& scope) {
+  if (!node.name().empty()) return scope.prefix() + node.name();
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return scope.prefix() + output;
+  }
+  return scope.prefix() + node.op_type();
+}
+
+std::string described(const onnx::NodeProto& node, const Scope& scope) {
+  return "node " + quoted(node_name(node, scope)) + " (" + quoted(op_name(node)) + ")";
+}
+
+bool makes(const onnx::NodeProto& node, const std::string& value) {
+  return std::find(node.output().begin(), node.output().end(), value) != node.output().end();
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(const Source& source)
+    : source_(source), functions_(source.model), external_(source.folder) {}
+
+Graph GraphBuilder::build() {
+  const onnx::GraphProto& graph = source_.model.graph();
+  Scope scope(nullptr, "");
+  add_initializers(graph, &scope, true);
+  add_inputs(graph, &scope);
+  add_nodes(graph.node(), &scope);
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    const ValueId* value = scope.find(output.name());
+    require(value != nullptr && *value != kNoValue, "output ", quoted(output.name()), " is made by no node");
+    graph_.add_output(output.name(), *value);
+  }
+  return std::move(graph_);
+}
+
+void GraphBuilder::add_initializers(const onnx::GraphProto& graph, Scope* scope, bool split) {
+  if (graph.sparse_initializer_size() > 0) {
+    fail(ErrorCode::kUnsupported, "the graph has ", graph.sparse_initializer_size(),
+         " sparse initializers, which are not supported");
+  }
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const onnx::TensorProto& tensor = graph.initializer(i);
+    const Bytes raw_data = split ? source_.split.raw_data[static_cast<std::size_t>(i)] : Bytes();
+    scope->define(tensor.name(), add_constant(tensor.name(), {tensor, raw_data, source_.file, &external_}));
+  }
+}
+
+void GraphBuilder::add_inputs(const onnx::GraphProto& graph, Scope* scope) {
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    // An initializer of the same name is the input's default; it is taken as what the input is.
+    if (scope->defines(input.name())) continue;
+    const InputInfo info = input_info(input);
+    scope->define(input.name(), graph_.add_input(input.name(), info.type, info.dims));
+  }
+}
+
+void GraphBuilder::add_nodes(const Nodes& nodes, Scope* scope) {
+  ++depth_;
+  require(depth_ <= kDeepest, "branches and functions are nested ", depth_, " deep, at most ", kDeepest,
+          " are supported");
+  for (const onnx::NodeProto& node : nodes) add_node(node, nodes, scope);
+  --depth_;
+}
+
+std::vector<ValueId> GraphBuilder::inputs_of(const onnx::NodeProto& node, const Nodes& nodes,
+                                             const Scope& scope) const {
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const std::string& name = node.input(i);
+    if (name.empty()) {
+      inputs.push_back(kNoValue);
+      continue;
+    }
+    if (const ValueId* value = scope.find(name)) {
+      inputs.push_back(*value);
+      continue;
+    }
+    const bool later =
+        std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& other) { return makes(other, name); });
+    fail(ErrorCode::kInvalidArgument, described(node, scope), " input ", i, " is ", quoted(name),
+         later ? ", which only this or a later node makes: the graph has a cycle or is not sorted"
+               : ", which is no input, initializer or output of a node");
+  }
+  return inputs;
+}
+
+void GraphBuilder::add_node(const onnx::NodeProto& node, const Nodes& nodes, Scope* scope) {
+  require(graph_.nodes().size() < kMostNodes, "the graph has more than ", kMostNodes, " nodes");
+  std::vector<ValueId> inputs = inputs_of(node, nodes, *scope);
+  const AttributeMap attributes = scope->resolve_all(node);
+  const Place place{node, attributes, scope, node_name(node, *scope)};
+  const Function* function = functions_.find(node);
+  try {
+    if (function != nullptr) {
+      add_call(place, *function, inputs);
+    } else if (is_standard(node, "Constant")) {
+      add_constant_node(place);
+    } else if (is_standard(node, "If")) {
+      require(inputs.size() == 1 && inputs[0] != kNoValue, "has ", inputs.size(), " inputs, expected 1");
+      add_if(place, inputs[0]);
+    } else {
+      add_operator(place, std::move(inputs));
+    }
+  } catch (const Error& error) {
+    // What comes from inside a branch or a body names its node already.
+    if (std::string_view(error.what()).starts_with("node ")) throw;
+    throw Error(error.code(), described(node, *scope) + ": " + error.what());
+  }
+}
+
+void GraphBuilder::add_operator(const Place& place, std::vector<ValueId> inputs) {
+  const onnx::NodeProto& node = place.node;
+  while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
+  int outputs = node.output_size();
+  while (outputs > 0 && node.output(outputs - 1).empty()) --outputs;
+  if (outputs == 0) return;
+  AttributeMap attributes = place.attributes;
+  const auto value = attributes.find("value");
+  if (is_standard(node, "ConstantOfShape") && value != attributes.end()) {
+    require(inputs.size() == 1, "has ", inputs.size(), " inputs, expected 1");
+    inputs.push_back(add_constant(place.name + ".value", {value->second->t(), {}, nullptr, &external_}));
+    attributes.erase(value);
+  }
+  const std::vector<ValueId> made =
+      graph_.add_node(op_name(node), place.name, std::move(inputs), read_attributes(attributes), outputs);
+  for (int i = 0; i < outputs; ++i) {
+    if (!node.output(i).empty()) place.scope->define(node.output(i), made[static_cast<std::size_t>(i)]);
+  }
+}
+
+void GraphBuilder::add_constant_node(const Place& place) {
+  require(place.node.output_size() == 1, "has ", place.node.output_size(), " outputs, expected 1");
+  require(place.attributes.size() == 1, "has ", place.attributes.size(), " attributes, expected 1");
+  const auto& [name, attribute] = *place.attributes.begin();
+  ValueId value = kNoValue;
+  if (name == "value") {
+    value = add_constant(place.name, {attribute->t(), {}, nullptr, &external_});
+  } else {
+    value = add_constant(place.name, constant_of_attribute(name, *attribute));
+  }
+  place.scope->define(place.node.output(0), value);
+}
+
+void GraphBuilder::add_call(const Place& place, const Function& function, const std::vector<ValueId>& inputs) {
+  const onnx::FunctionProto& proto = *function.proto;
+  require(place.node.input_size() <= proto.input_size(), "has ", place.node.input_size(), " inputs, expected at most ",
+          proto.input_size());
+  require(place.node.output_size() <= proto.output_size(), "has ", place.node.output_size(),
+          " outputs, expected at most ", proto.output_size());
+  Scope body(nullptr, place.name + '/');
+  AttributeMap arguments = function.defaults;
+  for (const auto& [name, attribute] : place.attributes) arguments[name] = attribute;
+  body.set_arguments(std::move(arguments));
+  for (int i = 0; i < proto.input_size(); ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    body.define(proto.input(i), k < inputs.size() ? inputs[k] : kNoValue);
+  }
+  add_nodes(proto.node(), &body);
+  for (int i = 0; i < place.node.output_size(); ++i) {
+    if (place.node.output(i).empty()) continue;
+    const ValueId* value = body.find(proto.output(i));
+    require(value != nullptr, "its function's output ", quoted(proto.output(i)), " is made by no node");
+    place.scope->define(place.node.output(i), *value);
+  }
+}
+
+void GraphBuilder::add_if(const Place& place, ValueId condition) {
+  const int outputs = place.node.output_size();
+  std::vector<ValueId> results;
+  if (const Tensor* known = graph_.constant(condition)) {
+    require(known->type() == DataType::kBool && known->count() == 1, "has a condition of ", name(known->type()), ' ',
+            known->dims(), ", expected one bool");
+    results = add_branch(place, *known->data<bool>() ? "then_branch" : "else_branch", {});
+  } else {
+    const std::vector<ValueId> taken = add_branch(place, "then_branch", {condition, true});
+    const std::vector<ValueId> other = add_branch(place, "else_branch", {condition, false});
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      results.push_back(graph_.add_node("If", place.name, {condition, taken[i], other[i]}));
+    }
+  }
+  for (int i = 0; i < outputs; ++i) {
+    if (!place.node.output(i).empty()) place.scope->define(place.node.output(i), results[static_cast<std::size_t>(i)]);
+  }
+}
+
+std::vector<ValueId> GraphBuilder::add_branch(const Place& place, const char* branch, const Guard& guard) {
+  const auto found = place.attributes.find(branch);
+  require(found != place.attributes.end() && found->second->has_g(), "has no graph ", branch);
+  const onnx::GraphProto& graph = found->second->g();
+  require(graph.input_size() == 0, branch, " has ", graph.input_size(), " inputs, expected 0");
+  require(graph.output_size() == place.node.output_size(), branch, " has ", graph.output_size(), " outputs, expected ",
+          place.node.output_size());
+  Scope scope(place.scope, place.name + '/');
+  const std::size_t first = graph_.nodes().size();
+  add_initializers(graph, &scope, false);
+  add_nodes(graph.node(), &scope);
+  if (guard.condition != kNoValue) graph_.guard_nodes(first, guard);
+  std::vector<ValueId> results;
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    const ValueId* value = scope.find(output.name());
+    require(value != nullptr && *value != kNoValue, branch, " output ", quoted(output.name()), " is made by no node");
+    results.push_back(*value);
+  }
+  return results;
+}
+
+ValueId GraphBuilder::add_constant(const std::string& name, const TensorSource& source) {
+  return add_constant(name, read_tensor(source));
+}
+
+ValueId GraphBuilder::add_constant(const std::string& name, Tensor tensor) {
+  const std::size_t bytes = tensor_bytes(tensor.type(), tensor.dims());
+  weight_bytes_ += bytes;
+  if (tensor.is_shared()) mapped_bytes_ += bytes;
+  return graph_.add_constant(name, std::make_shared<const Tensor>(std::move(tensor)));
+}
+
+}  // namespace headway::importer

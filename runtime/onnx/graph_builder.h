@@ -1,0 +1,66 @@
+// The nodes of a model as nodes of a graph: names to values, branches and functions inlined. Knows no operator but the
+// few that are gone after the import.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string>
+#include <vector>
+
+#include "headway/graph.h"
+#include "runtime/onnx/external_data.h"
+#include "runtime/onnx/functions.h"
+#include "runtime/onnx/read_tensor.h"
+#include "runtime/onnx/scope.h"
+
+namespace headway::importer {
+
+class GraphBuilder {
+ public:
+  struct Source {
+    const onnx::ModelProto& model;
+    const SplitModel& split;
+    std::shared_ptr<const MappedFile> file;  ///< that `split` shows, to be shared; null: copy
+    std::string folder;                      ///< of external data; empty: none
+  };
+  /// `source` must outlive the builder; the graph it makes needs neither.
+  explicit GraphBuilder(const Source& source);
+
+  /// To be called once.
+  Graph build();
+  std::size_t weight_bytes() const { return weight_bytes_; }
+  std::size_t mapped_bytes() const { return mapped_bytes_; }
+
+ private:
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  /// A node, its resolved attributes and the scope it stands in.
+  struct Place {
+    const onnx::NodeProto& node;
+    const AttributeMap& attributes;
+    Scope* scope;
+    std::string name;  ///< prefix and all; never empty
+  };
+
+  void add_initializers(const onnx::GraphProto& graph, Scope* scope, bool split);
+  void add_inputs(const onnx::GraphProto& graph, Scope* scope);
+  void add_nodes(const Nodes& nodes, Scope* scope);
+  void add_node(const onnx::NodeProto& node, const Nodes& nodes, Scope* scope);
+  void add_operator(const Place& place, std::vector<ValueId> inputs);
+  void add_constant_node(const Place& place);
+  void add_call(const Place& place, const Function& function, const std::vector<ValueId>& inputs);
+  void add_if(const Place& place, ValueId condition);
+  std::vector<ValueId> add_branch(const Place& place, const char* branch, const Guard& guard);
+  ValueId add_constant(const std::string& name, const TensorSource& source);
+  ValueId add_constant(const std::string& name, Tensor tensor);
+  std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Nodes& nodes, const Scope& scope) const;
+
+  const Source& source_;
+  const Functions functions_;
+  ExternalFiles external_;
+  Graph graph_;
+  int depth_ = 0;  // of branches and calls
+  std::size_t weight_bytes_ = 0;
+  std::size_t mapped_bytes_ = 0;
+};
+
+}  // namespace headway::importer
