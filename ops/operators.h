@@ -16,6 +16,7 @@ std::unique_ptr<Operator> make_matmul_op();
 std::unique_ptr<Operator> make_softmax_op();
 std::unique_ptr<Operator> make_add_op();
 std::unique_ptr<Operator> make_mul_op();
+std::unique_ptr<Operator> make_if_op();
 std::unique_ptr<Operator> make_reshape_op();
 std::unique_ptr<Operator> make_transpose_op();
 

@@ -15,6 +15,7 @@ void register_ops(Registry* registry) {
   registry->add(make_softmax_op());
   registry->add(make_add_op());
   registry->add(make_mul_op());
+  registry->add(make_if_op());
   registry->add(make_reshape_op());
   registry->add(make_transpose_op());
 }
