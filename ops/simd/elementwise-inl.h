@@ -1,0 +1,196 @@
+// Elementwise kernels for one SIMD target. Decides the loops and their tails, and the polynomials of erf; exp and tanh
+// are in math-inl.h.
+#if defined(HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
+#undef HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
+#endif
+
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "ops/simd/elementwise.h"
+#include "ops/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// y[i] = body(x[i]); the rest of a vector goes through a small buffer, so that nothing beyond n is touched.
+template <class Body>
+HWY_INLINE void MapRow(const void* from, void* to, std::int64_t n, Body body) {
+  const hn::ScalableTag<float> d;
+  const auto* HWY_RESTRICT x = static_cast<const float*>(from);
+  auto* y = static_cast<float*>(to);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(body(hn::LoadU(d, x + i)), d, y + i);
+  if (i == n) return;
+  HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(float)] = {};
+  for (std::int64_t k = 0; i + k < n; ++k) tail[k] = x[i + k];
+  hn::Store(body(hn::Load(d, tail)), d, tail);
+  for (std::int64_t k = 0; i + k < n; ++k) y[i + k] = tail[k];
+}
+
+/// kStepA and kStepB are 0 (one value for the whole row) or 1.
+template <int kStepA, int kStepB, class Body>
+HWY_INLINE void ZipRow(const BinaryRow& row, Body body) {
+  const hn::ScalableTag<float> d;
+  const auto* a = static_cast<const float*>(row.a);
+  const auto* b = static_cast<const float*>(row.b);
+  auto* out = static_cast<float*>(row.out);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto a0 = hn::Set(d, a[0]);
+  const auto b0 = hn::Set(d, b[0]);
+  const auto load_a = [&](std::int64_t i) HWY_ATTR { return kStepA == 0 ? a0 : hn::LoadU(d, a + i); };
+  const auto load_b = [&](std::int64_t i) HWY_ATTR { return kStepB == 0 ? b0 : hn::LoadU(d, b + i); };
+  std::int64_t i = 0;
+  for (; i + lanes <= row.n; i += lanes) hn::StoreU(body(load_a(i), load_b(i)), d, out + i);
+  if (i == row.n) return;
+  HWY_ALIGN float tail_a[HWY_MAX_BYTES / sizeof(float)] = {};
+  HWY_ALIGN float tail_b[HWY_MAX_BYTES / sizeof(float)] = {};
+  for (std::int64_t k = 0; i + k < row.n; ++k) {
+    tail_a[k] = a[(i + k) * kStepA];
+    tail_b[k] = b[(i + k) * kStepB];
+  }
+  hn::Store(body(hn::Load(d, tail_a), hn::Load(d, tail_b)), d, tail_a);
+  for (std::int64_t k = 0; i + k < row.n; ++k) out[i + k] = tail_a[k];
+}
+
+template <class Body>
+HWY_INLINE void ZipRowOfAnyStep(const BinaryRow& row, Body body) {
+  if (row.n <= 0) return;
+  if (row.a_step == 0) {
+    row.b_step == 0 ? ZipRow<0, 0>(row, body) : ZipRow<0, 1>(row, body);
+  } else {
+    row.b_step == 0 ? ZipRow<1, 0>(row, body) : ZipRow<1, 1>(row, body);
+  }
+}
+
+inline void AddRow(const BinaryRow& row) {
+  ZipRowOfAnyStep(row, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+inline void SubRow(const BinaryRow& row) {
+  ZipRowOfAnyStep(row, [](auto a, auto b) HWY_ATTR { return hn::Sub(a, b); });
+}
+inline void MulRow(const BinaryRow& row) {
+  ZipRowOfAnyStep(row, [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
+}
+inline void DivRow(const BinaryRow& row) {
+  ZipRowOfAnyStep(row, [](auto a, auto b) HWY_ATTR { return hn::Div(a, b); });
+}
+
+/// e^x on the whole line. Exp ends at 88, just below the largest f32: beyond it the square of e^(x/2).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpAnywhere(D d, V x) {
+  const V limit = hn::Set(d, 88.0f);
+  const V root = Exp(d, hn::Mul(MinKeepNan(d, hn::Set(d, 100.0f), x), hn::Set(d, 0.5f)));
+  return hn::IfThenElse(hn::Gt(x, limit), hn::Mul(root, root), Exp(d, MinKeepNan(d, limit, x)));
+}
+
+/// 1 / (1 + e^−x) with an exponent that is never positive: e^x / (1 + e^x) left of 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V e = Exp(d, hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+/// Where the series of erf hands over to its complement.
+inline constexpr float kErfBorder = 0.9f;
+
+/// erf(x) for |x| ≤ 0.9: x·p(x²), degree 5, minimax, 1.2e-8.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ErfNearZero(D d, V x) {
+  const V s = hn::Mul(x, x);
+  V p = hn::MulAdd(hn::Set(d, -0.0006090356619097292f), s, hn::Set(d, 0.0050119622610509396f));
+  p = hn::MulAdd(p, s, hn::Set(d, -0.02677890844643116f));
+  p = hn::MulAdd(p, s, hn::Set(d, 0.11282140761613846f));
+  p = hn::MulAdd(p, s, hn::Set(d, -0.3761252462863922f));
+  p = hn::MulAdd(p, s, hn::Set(d, 1.1283791065216064f));
+  return hn::Mul(x, p);
+}
+
+/// 1 − erf(t) for t ≥ 0.9: e^p(t), p of degree 8, 7e-7 relative and a few e-6 with the rounding of p up to 5.5, where
+/// the value is 7e-15; beyond it that value.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ErfComplement(D d, V t) {
+  t = MinKeepNan(d, hn::Set(d, 5.5f), t);
+  V p = hn::MulAdd(hn::Set(d, 9.476522109252983e-07f), t, hn::Set(d, -3.113343700533733e-05f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.00045951962238177657f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.004061375744640827f));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.024282585829496384f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.10605773329734802f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.6363452672958374f));
+  p = hn::MulAdd(p, t, hn::Set(d, -1.1274694204330444f));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0003830617351923138f));
+  return Exp(d, p);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Erf(D d, V x) {
+  const V t = hn::Abs(x);
+  const V far = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), ErfComplement(d, t)), x);
+  return hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), ErfNearZero(d, x), far);
+}
+
+/// x·Φ(x). Left of −0.9·√2 Φ is half the complement, so that nothing cancels in the tail.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Gelu(D d, V x) {
+  const V half = hn::Set(d, 0.5f);
+  const V u = hn::Mul(x, hn::Set(d, 0.707106781186547524f));
+  const V t = hn::Abs(u);
+  const V tail = hn::Mul(half, ErfComplement(d, t));
+  const V far = hn::IfThenElse(hn::Lt(u, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
+  const V near = hn::MulAdd(half, ErfNearZero(d, u), half);
+  return hn::Mul(x, hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), near, far));
+}
+
+/// (1 + tanh(u)) / 2 is sigmoid(2u), which does not cancel left of 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V GeluTanh(D d, V x) {
+  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
+  const V two_u = hn::Mul(hn::Mul(x, hn::Set(d, 1.59576912160573081f)), cubic);
+  return hn::Mul(x, Sigmoid(d, two_u));
+}
+
+inline void ExpOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return ExpAnywhere(hn::ScalableTag<float>(), v); });
+}
+inline void TanhOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return Tanh(hn::ScalableTag<float>(), v); });
+}
+inline void SigmoidOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return Sigmoid(hn::ScalableTag<float>(), v); });
+}
+inline void ErfOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return Erf(hn::ScalableTag<float>(), v); });
+}
+inline void GeluOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return Gelu(hn::ScalableTag<float>(), v); });
+}
+inline void GeluTanhOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return GeluTanh(hn::ScalableTag<float>(), v); });
+}
+inline void SqrtOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return hn::Sqrt(v); });
+}
+inline void ReciprocalOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return hn::Div(hn::Set(hn::ScalableTag<float>(), 1.0f), v); });
+}
+inline void ReluOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR {
+    const hn::ScalableTag<float> d;
+    return MaxKeepNan(d, hn::Zero(d), v);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
