@@ -13,12 +13,30 @@ std::unique_ptr<Operator> make_onnx_attention_op();
 std::unique_ptr<Operator> make_rotary_embedding_op();
 std::unique_ptr<Operator> make_microsoft_rotary_embedding_op();
 std::unique_ptr<Operator> make_matmul_op();
-std::unique_ptr<Operator> make_softmax_op();
-std::unique_ptr<Operator> make_add_op();
-std::unique_ptr<Operator> make_mul_op();
 std::unique_ptr<Operator> make_if_op();
-std::unique_ptr<Operator> make_reshape_op();
-std::unique_ptr<Operator> make_transpose_op();
+
+// Operators that are entries of a table (table_op.h), a file of them at a time.
+void add_unary_ops(Registry* registry);
+void add_binary_ops(Registry* registry);
+void add_pow_op(Registry* registry);
+void add_compare_ops(Registry* registry);
+void add_where_op(Registry* registry);
+void add_clip_op(Registry* registry);
+void add_cast_ops(Registry* registry);
+void add_reshape_ops(Registry* registry);
+void add_transpose_op(Registry* registry);
+void add_expand_ops(Registry* registry);
+void add_concat_ops(Registry* registry);
+void add_slice_op(Registry* registry);
+void add_gather_ops(Registry* registry);
+void add_shape_value_ops(Registry* registry);
+void add_pad_op(Registry* registry);
+void add_trilu_op(Registry* registry);
+void add_softmax_op(Registry* registry);
+void add_reduce_ops(Registry* registry);
+void add_cumsum_op(Registry* registry);
+void add_norm_ops(Registry* registry);
+void add_skip_norm_ops(Registry* registry);
 
 /// Throws kInvalidArgument unless the node has between `least` and `most` inputs, the first `least` of them present.
 inline void check_inputs(const char* op, const NodeContext& node, std::size_t least, std::size_t most) {

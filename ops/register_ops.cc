@@ -12,12 +12,28 @@ void register_ops(Registry* registry) {
   registry->add(make_rotary_embedding_op());
   registry->add(make_microsoft_rotary_embedding_op());
   registry->add(make_matmul_op());
-  registry->add(make_softmax_op());
-  registry->add(make_add_op());
-  registry->add(make_mul_op());
   registry->add(make_if_op());
-  registry->add(make_reshape_op());
-  registry->add(make_transpose_op());
+  add_unary_ops(registry);
+  add_binary_ops(registry);
+  add_pow_op(registry);
+  add_compare_ops(registry);
+  add_where_op(registry);
+  add_clip_op(registry);
+  add_cast_ops(registry);
+  add_reshape_ops(registry);
+  add_transpose_op(registry);
+  add_expand_ops(registry);
+  add_concat_ops(registry);
+  add_slice_op(registry);
+  add_gather_ops(registry);
+  add_shape_value_ops(registry);
+  add_pad_op(registry);
+  add_trilu_op(registry);
+  add_softmax_op(registry);
+  add_reduce_ops(registry);
+  add_cumsum_op(registry);
+  add_norm_ops(registry);
+  add_skip_norm_ops(registry);
 }
 
 }  // namespace headway

@@ -1,113 +1,146 @@
-// Add and Mul with broadcasting. Decides the split into rows; knows nothing of what surrounds it.
-#include <algorithm>
-
+// Arithmetic on two or more tensors: Add, Sub, Mul, Div, Mod, and Max, Min, Sum, Mean of any number. Decides the kernel
+// of a type; the traversal is BroadcastLoop's.
+#include "ops/broadcast_loop.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/binary_row.h"
 #include "ops/operators.h"
+#include "ops/table_op.h"
 
 namespace headway {
 namespace {
 
-constexpr std::int64_t kTaskElements = 16384;  // a task: long enough to be worth handing to another thread
+using KernelOf = BinaryKernel (*)(DataType);
 
-enum class Binary { kAdd, kMul };
-
-Dims broadcast_dims(const char* op, const Dims& a, const Dims& b) {
-  Dims out = a.rank() >= b.rank() ? a : b;
-  const Dims& shorter = a.rank() >= b.rank() ? b : a;
-  for (int i = 0; i < shorter.rank(); ++i) {
-    const int at = out.rank() - shorter.rank() + i;
-    const std::int64_t x = out[at];
-    const std::int64_t y = shorter[i];
-    require(x == y || x == 1 || y == 1, op, " inputs have dims ", a, " and ", b, ", expected ", x, " and ", y,
-            " to be equal or one of them 1");
-    out[at] = x == 1 ? y : x;
-  }
-  return out;
-}
-
-/// One innermost row; the strides 1 and 0 are the ones the compiler can vectorise.
-template <class Op>
-void row(const float* a, std::int64_t as, const float* b, std::int64_t bs, float* out, std::int64_t os, std::int64_t n,
-         Op op) {
-  if (as == 1 && bs == 1 && os == 1) {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = op(a[i], b[i]);
-  } else if (as == 1 && bs == 0 && os == 1) {
-    const float y = b[0];
-    for (std::int64_t i = 0; i < n; ++i) out[i] = op(a[i], y);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i * os] = op(a[i * as], b[i * bs]);
-  }
-}
-
-class BinaryPlan : public NodePlan {
- public:
-  explicit BinaryPlan(Binary kind) : kind_(kind) {}
-
-  void run(const RunContext& context, std::span<const ConstTensorView> inputs,
-           std::span<const TensorView> outputs) const override {
-    const TensorView& out = outputs[0];
-    const ConstTensorView a = inputs[0].broadcast_to(out.dims);
-    const ConstTensorView b = inputs[1].broadcast_to(out.dims);
-    const int rank = out.rank();
-    if (out.count() == 0) return;
-    const std::int64_t n = rank == 0 ? 1 : out.dims.back();
-    const std::int64_t rows = out.count() / n;
-    const std::int64_t rows_a_task = std::max<std::int64_t>(1, kTaskElements / n);
-    context.threads.parallel_for((rows + rows_a_task - 1) / rows_a_task, [&](std::int64_t task, int) {
-      const std::int64_t end = std::min(rows, (task + 1) * rows_a_task);
-      for (std::int64_t r = task * rows_a_task; r < end; ++r) run_row(a, b, out, r, n);
-    });
-  }
-
- private:
-  void run_row(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out, std::int64_t r,
-               std::int64_t n) const {
-    std::int64_t at_a = 0, at_b = 0, at_out = 0;
-    const int rank = out.rank();
-    for (int axis = rank - 2; axis >= 0; --axis) {
-      const std::int64_t i = r % out.dims[axis];
-      r /= out.dims[axis];
-      at_a += i * a.strides[axis];
-      at_b += i * b.strides[axis];
-      at_out += i * out.strides[axis];
-    }
-    const std::int64_t as = rank == 0 ? 0 : a.strides.back();
-    const std::int64_t bs = rank == 0 ? 0 : b.strides.back();
-    const std::int64_t os = rank == 0 ? 0 : out.strides.back();
-    const float* pa = a.as<float>() + at_a;
-    const float* pb = b.as<float>() + at_b;
-    float* po = out.as<float>() + at_out;
-    if (kind_ == Binary::kAdd) {
-      row(pa, as, pb, bs, po, os, n, [](float x, float y) { return x + y; });
+template <class F>
+BinaryKernel plain_kernel(DataType type) {
+  return visit_type(type, [](auto kind) -> BinaryKernel {
+    using T = decltype(kind);
+    if constexpr (std::is_same_v<T, bool>) {
+      return nullptr;
     } else {
-      row(pa, as, pb, bs, po, os, n, [](float x, float y) { return x * y; });
+      return &binary_row<T, T, F>;
     }
-  }
+  });
+}
 
-  Binary kind_;
-};
+/// The four that models spend time in have kernels of their own for f32.
+template <class F, BinaryKernel ElementwiseKernels::*kVectorised>
+BinaryKernel hot_kernel(DataType type) {
+  return type == DataType::kF32 ? elementwise_kernels().*kVectorised : plain_kernel<F>(type);
+}
 
-class BinaryOp : public Operator {
- public:
-  BinaryOp(const char* op_name, Binary kind) : name_(op_name), kind_(kind) {}
-  std::string_view name() const override { return name_; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    check_inputs(name_, node, 2, 2);
-    check_f32(name_, node, 0);
-    check_f32(name_, node, 1);
-    return {{DataType::kF32, broadcast_dims(name_, node.inputs[0].dims, node.inputs[1].dims)}};
-  }
-  std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo>) const override {
-    return std::make_unique<BinaryPlan>(kind_);
-  }
+Infos infer_two(const char* op, const NodeContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 0, kNumericTypes);
+  check_same_type(op, node, 0, 1);
+  return {{node.inputs[0].type, broadcast_dims(op, node.inputs[0].dims, node.inputs[1].dims)}};
+}
 
- private:
-  const char* name_;
-  Binary kind_;
-};
+OpFunctions two(KernelOf kernel_of) {
+  return {.infer = infer_two, .plan = [kernel_of](const char*, const NodeContext& node, const Infos& outputs) {
+            const BinaryKernel kernel = kernel_of(outputs[0].type);
+            const auto bytes = static_cast<std::int64_t>(size_bytes(outputs[0].type));
+            const BroadcastLoop loop(outputs[0].dims, {node.inputs[0].dims, node.inputs[1].dims});
+            return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {
+              loop.run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+                kernel({.a = inputs[0].data + piece.operand[0] * bytes,
+                        .a_step = loop.step(0),
+                        .b = inputs[1].data + piece.operand[1] * bytes,
+                        .b_step = loop.step(1),
+                        .out = results[0].data + piece.out * bytes,
+                        .n = piece.n});
+              });
+            });
+          }};
+}
+
+Infos infer_many(const char* op, const NodeContext& node) {
+  require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
+  check_inputs(op, node, node.inputs.size(), node.inputs.size());
+  check_type(op, node, 0, kNumericTypes);
+  Dims dims = node.inputs[0].dims;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    check_same_type(op, node, 0, i);
+    dims = broadcast_dims(op, dims, node.inputs[i].dims);
+  }
+  return {{node.inputs[0].type, dims}};
+}
+
+/// y[i] *= factor, which is exact enough for a mean: one rounding more.
+void scale_row(DataType type, std::byte* data, std::int64_t n, double factor) {
+  visit_type(type, [&](auto kind) {
+    using T = decltype(kind);
+    if constexpr (kIsFloat<T>) {
+      auto* y = reinterpret_cast<T*>(data);
+      for (std::int64_t i = 0; i < n; ++i) y[i] = convert<T>(static_cast<double>(widen(y[i])) * factor);
+    }
+  });
+}
+
+/// The first input is spread over the output, the others are taken in one after the other, in place.
+OpFunctions many(KernelOf kernel_of, bool mean = false) {
+  return {.infer =
+              [mean](const char* op, const NodeContext& node) {
+                Infos outputs = infer_many(op, node);
+                if (mean) check_type(op, node, 0, kFloatTypes);
+                return outputs;
+              },
+          .plan =
+              [kernel_of, mean](const char*, const NodeContext& node, const Infos& outputs) {
+                const DataType type = outputs[0].type;
+                const auto bytes = static_cast<std::int64_t>(size_bytes(type));
+                const BinaryKernel kernel = kernel_of(type);
+                std::vector<BroadcastLoop> loops;
+                for (const TensorInfo& input : node.inputs)
+                  loops.emplace_back(BroadcastLoop(outputs[0].dims, {input.dims}));
+                return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {
+                  std::byte* out = results[0].data;
+                  copy(inputs[0].broadcast_to(results[0].dims), results[0]);
+                  for (std::size_t i = 1; i < inputs.size(); ++i) {
+                    loops[i].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+                      kernel({.a = out + piece.out * bytes,
+                              .a_step = 1,
+                              .b = inputs[i].data + piece.operand[0] * bytes,
+                              .b_step = loops[i].step(0),
+                              .out = out + piece.out * bytes,
+                              .n = piece.n});
+                    });
+                  }
+                  if (mean) scale_row(type, out, results[0].count(), 1.0 / static_cast<double>(inputs.size()));
+                });
+              }};
+}
+
+/// Mod's two meanings are told apart by an attribute.
+OpFunctions mod() {
+  return {.infer =
+              [](const char* op, const NodeContext& node) {
+                const bool truncated = node.attributes.integer("fmod", 0) != 0;
+                Infos outputs = infer_two(op, node);
+                require(truncated || !is_float(outputs[0].type), op, " of ", name(outputs[0].type),
+                        " has fmod = 0, expected 1");
+                return outputs;
+              },
+          .plan =
+              [](const char* op, const NodeContext& node, const Infos& outputs) {
+                const bool truncated = node.attributes.integer("fmod", 0) != 0;
+                return two(truncated ? plain_kernel<arithmetic::TruncatedMod> : plain_kernel<arithmetic::FloorMod>)
+                    .plan(op, node, outputs);
+              }};
+}
 
 }  // namespace
 
-std::unique_ptr<Operator> make_add_op() { return std::make_unique<BinaryOp>("Add", Binary::kAdd); }
-std::unique_ptr<Operator> make_mul_op() { return std::make_unique<BinaryOp>("Mul", Binary::kMul); }
+void add_binary_ops(Registry* registry) {
+  registry->add(make_op("Add", two(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>)));
+  registry->add(make_op("Sub", two(hot_kernel<arithmetic::Sub, &ElementwiseKernels::sub>)));
+  registry->add(make_op("Mul", two(hot_kernel<arithmetic::Mul, &ElementwiseKernels::mul>)));
+  registry->add(make_op("Div", two(hot_kernel<arithmetic::Div, &ElementwiseKernels::div>)));
+  registry->add(make_op("Mod", mod()));
+  registry->add(make_op("Max", many(plain_kernel<arithmetic::Max>)));
+  registry->add(make_op("Min", many(plain_kernel<arithmetic::Min>)));
+  registry->add(make_op("Sum", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>)));
+  registry->add(make_op("Mean", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>, true)));
+}
 
 }  // namespace headway

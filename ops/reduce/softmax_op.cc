@@ -1,82 +1,92 @@
-// Softmax over one axis as a graph operator. Decides where a row is gathered; ops/simd computes it.
+// Softmax over one axis as a graph operator. Decides where a row is gathered; ops/simd computes it in f32, f64 is
+// plain.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "ops/numeric.h"
 #include "ops/operators.h"
 #include "ops/simd/softmax.h"
+#include "ops/table_op.h"
 
 namespace headway {
 namespace {
 
-class SoftmaxPlan : public NodePlan {
- public:
-  SoftmaxPlan(int axis, std::int64_t length) : axis_(axis), length_(length), kernels_(softmax_kernels()) {}
+int axis_of(const char* op, const NodeContext& node) {
+  check_inputs(op, node, 1, 1);
+  check_type(op, node, 0, kFloatTypes);
+  return normalised_axis(op, node.attributes.integer("axis", -1), node.inputs[0].dims.rank());
+}
 
-  /// A row a worker, for rows that are not contiguous in the output.
-  std::size_t workspace_bytes(int workers) const override {
-    return static_cast<std::size_t>(workers) * row_floats() * sizeof(float);
+/// As the f32 kernel does it: −inf gives 0, NaN gives NaN in all, a row of nothing but −inf gives NaN.
+void softmax_row_f64(double* row, std::int64_t n) {
+  double max = std::numeric_limits<double>::lowest();
+  for (std::int64_t i = 0; i < n; ++i) max = std::max(max, row[i]);
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += row[i] = std::exp(row[i] - max);
+  for (std::int64_t i = 0; i < n; ++i) row[i] /= sum;
+}
+
+/// Rows along the axis of a contiguous tensor: `inner` is the distance between two elements of a row.
+struct Rows {
+  std::int64_t length, inner, count;
+  std::int64_t first(std::int64_t row) const { return row / inner * length * inner + row % inner; }
+};
+
+/// T is the element type, C what the row is computed in.
+template <class T, class C, class Kernel>
+void softmax_rows(const Rows& rows, const T* x, T* y, C* scratch, const Kernel& kernel, std::int64_t begin,
+                  std::int64_t end) {
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* from = x + rows.first(r);
+    T* to = y + rows.first(r);
+    C* row = scratch;
+    if constexpr (std::is_same_v<T, C>) row = rows.inner == 1 ? to : scratch;
+    for (std::int64_t i = 0; i < rows.length; ++i) row[i] = widen(from[i * rows.inner]);
+    kernel(row, rows.length);
+    if (row != scratch) continue;
+    for (std::int64_t i = 0; i < rows.length; ++i) to[i * rows.inner] = convert<T>(row[i]);
   }
+}
 
-  void run(const RunContext& context, std::span<const ConstTensorView> inputs,
-           std::span<const TensorView> outputs) const override {
-    const TensorView& out = outputs[0];
-    if (out.count() == 0) return;
-    const std::int64_t rows = out.count() / length_;
-    const std::int64_t rows_a_task = std::max<std::int64_t>(1, 4096 / length_);
-    context.threads.parallel_for((rows + rows_a_task - 1) / rows_a_task, [&](std::int64_t task, int worker) {
-      float* scratch = reinterpret_cast<float*>(context.workspace) + static_cast<std::size_t>(worker) * row_floats();
-      const std::int64_t end = std::min(rows, (task + 1) * rows_a_task);
-      for (std::int64_t r = task * rows_a_task; r < end; ++r) run_row(inputs[0], out, r, scratch);
+std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
+  const int axis = axis_of(op, node);
+  const Dims& dims = outputs[0].dims;
+  const std::int64_t count = element_count(dims);
+  const Rows rows{dims[axis], contiguous_strides(dims)[axis], count == 0 ? 0 : count / dims[axis]};
+  const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(rows.length, 1));
+  const std::size_t element = outputs[0].type == DataType::kF64 ? sizeof(double) : sizeof(float);
+  const std::size_t row_bytes = (static_cast<std::size_t>(rows.length) * element + 63) / 64 * 64;
+  const auto run = [=, kernels = softmax_kernels()](const RunContext& context, Inputs inputs, Outputs results) {
+    context.threads.parallel_for((rows.count + block - 1) / block, [&](std::int64_t task, int worker) {
+      std::byte* scratch = context.workspace + static_cast<std::size_t>(worker) * row_bytes;
+      const std::int64_t begin = task * block;
+      const std::int64_t end = std::min(rows.count, begin + block);
+      visit_type(inputs[0].type, [&](auto kind) {
+        using T = decltype(kind);
+        if constexpr (kIsFloat<T>) {
+          using C = ComputeType<T>;
+          auto* line = reinterpret_cast<C*>(scratch);
+          if constexpr (std::is_same_v<T, double>) {
+            softmax_rows(rows, inputs[0].as<T>(), results[0].as<T>(), line, softmax_row_f64, begin, end);
+          } else {
+            softmax_rows(rows, inputs[0].as<T>(), results[0].as<T>(), line, kernels.softmax_row, begin, end);
+          }
+        }
+      });
     });
-  }
+  };
+  // A row a worker, for rows that cannot be computed where they are written.
+  return make_plan(run, [row_bytes](int workers) { return static_cast<std::size_t>(workers) * row_bytes; });
+}
 
- private:
-  std::size_t row_floats() const { return static_cast<std::size_t>((length_ + 15) / 16 * 16); }
-
-  void run_row(const ConstTensorView& x, const TensorView& out, std::int64_t r, float* scratch) const {
-    const float* from = x.as<float>();
-    float* to = out.as<float>();
-    for (int axis = x.rank() - 1; axis >= 0; --axis) {
-      if (axis == axis_) continue;
-      const std::int64_t i = r % x.dims[axis];
-      r /= x.dims[axis];
-      from += i * x.strides[axis];
-      to += i * out.strides[axis];
-    }
-    const std::int64_t step = x.strides[axis_];
-    const std::int64_t out_step = out.strides[axis_];
-    float* row = out_step == 1 ? to : scratch;
-    for (std::int64_t i = 0; i < length_; ++i) row[i] = from[i * step];
-    kernels_.softmax_row(row, length_);
-    for (std::int64_t i = 0; row == scratch && i < length_; ++i) to[i * out_step] = row[i];
-  }
-
-  int axis_;
-  std::int64_t length_;
-  SoftmaxKernels kernels_;
-};
-
-class SoftmaxOp : public Operator {
- public:
-  std::string_view name() const override { return "Softmax"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    check_inputs("Softmax", node, 1, 1);
-    check_f32("Softmax", node, 0);
-    axis_of(node);
-    return {node.inputs[0]};
-  }
-  std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
-    const int axis = axis_of(node);
-    return std::make_unique<SoftmaxPlan>(axis, node.inputs[0].dims[axis]);
-  }
-
- private:
-  static int axis_of(const NodeContext& node) {
-    return normalised_axis("Softmax", node.attributes.integer("axis", -1), node.inputs[0].dims.rank());
-  }
-};
+Infos infer(const char* op, const NodeContext& node) {
+  axis_of(op, node);
+  return {node.inputs[0]};
+}
 
 }  // namespace
 
-std::unique_ptr<Operator> make_softmax_op() { return std::make_unique<SoftmaxOp>(); }
+void add_softmax_op(Registry* registry) { registry->add(make_op("Softmax", {.infer = infer, .plan = plan})); }
 
 }  // namespace headway

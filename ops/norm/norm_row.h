@@ -1,0 +1,55 @@
+// Rows normalised in the type they are computed in: f32 by the vectorised kernels, f64 by plain loops. Knows no
+// operator.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "ops/simd/norm.h"
+
+namespace headway {
+
+/// C is float or double. `scale` and `bias` are n long or null; `y` may be `x`.
+template <class C>
+struct NormArgs {
+  const C* x;
+  C* y;
+  const C* scale;
+  const C* bias;
+  std::int64_t n;
+};
+template <class C>
+struct Moments {
+  C mean, inverse_std;
+};
+
+/// What a row is normalised by: its root mean square, or mean and variance.
+struct NormKind {
+  bool rms = false;
+  float epsilon = 1e-5f;
+  NormKernels kernels = norm_kernels();
+
+  Moments<float> operator()(const NormArgs<float>& a) const {
+    const NormRow row{a.x, a.y, a.scale, a.bias, a.n, epsilon};
+    const NormMoments m = rms ? kernels.rms_norm(row) : kernels.layer_norm(row);
+    return {m.mean, m.inverse_std};
+  }
+
+  Moments<double> operator()(const NormArgs<double>& a) const {
+    const auto n = static_cast<double>(a.n);
+    double mean = 0;
+    for (std::int64_t i = 0; i < a.n && !rms; ++i) mean += a.x[i] / n;
+    double squares = 0;
+    for (std::int64_t i = 0; i < a.n; ++i) squares += (a.x[i] - mean) * (a.x[i] - mean);
+    const double inverse_std = 1 / std::sqrt(squares / n + static_cast<double>(epsilon));
+    for (std::int64_t i = 0; i < a.n; ++i) {
+      double y = (a.x[i] - mean) * inverse_std;
+      if (a.scale != nullptr) y *= a.scale[i];
+      if (a.bias != nullptr) y += a.bias[i];
+      a.y[i] = y;
+    }
+    return {mean, inverse_std};
+  }
+};
+
+}  // namespace headway
