@@ -58,6 +58,16 @@ std::int64_t joined(const char* axis, std::int64_t a, std::int64_t b) {
   return a == 1 ? b : a;
 }
 
+/// A mask may be what a batch, a head or a query comes from, as in a sum with the scores.
+void join_mask(const NodeContext& node, AttentionSpec* spec) {
+  if (spec->mask == MaskKind::kNone) return;
+  const Dims& mask = node.inputs[kAt.mask].dims;
+  const int rank = mask.rank();
+  if (rank >= 4 && spec->batch == 1) spec->batch = mask[rank - 4];
+  if (rank >= 3 && spec->num_heads == 1) spec->num_heads = mask[rank - 3];
+  if (rank >= 2 && spec->query_len == 1) spec->query_len = mask[rank - 2];
+}
+
 AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   check_inputs("Attention", node, 3, 7);
   for (const std::size_t i : {0, 1, 2}) {
@@ -80,6 +90,7 @@ AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   spec.head_dim = q[3];
   spec.key_len = k[2];
   spec.value_head_dim = v[3];
+  join_mask(node, &spec);
   return spec;
 }
 
