@@ -10,12 +10,15 @@
 namespace headway::perf {
 namespace {
 
-/// Adds elements a second and time-stamp ticks an element. Ticks are of the constant-rate counter, which is close to
-/// cycles only where the core runs at its nominal clock.
+/// Adds the cost of one element in ns, in ticks and in FMA times: the time in which the same vectors would do one f32
+/// FMA each. Ticks are of the constant-rate counter, which is close to cycles only at the nominal clock.
 void report_elements(benchmark::State& state, std::uint64_t ticks, std::int64_t elements) {
-  const double total = static_cast<double>(elements) * static_cast<double>(state.iterations());
-  state.counters["ticks/elem"] = static_cast<double>(ticks) / total;
-  state.counters["Gelem/s"] = benchmark::Counter(total * 1e-9, benchmark::Counter::kIsRate);
+  const double per_element =
+      static_cast<double>(ticks) / (static_cast<double>(elements) * static_cast<double>(state.iterations()));
+  const double ns = per_element * nanoseconds_per_tick();
+  state.counters["ns/elem"] = ns;
+  state.counters["ticks/elem"] = per_element;
+  state.counters["fma/elem"] = ns * 1e-9 * 0.5 * measure_fma_peak(Threads::serial());
   state.SetLabel(simd_target());
 }
 
