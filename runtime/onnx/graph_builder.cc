@@ -49,6 +49,7 @@ GraphBuilder::GraphBuilder(const Source& source)
 Graph GraphBuilder::build() {
   const onnx::GraphProto& graph = source_.model.graph();
   Scope scope(nullptr, "");
+  for (const onnx::ValueInfoProto& output : graph.output()) check_output(output);
   add_initializers(graph, &scope, true);
   add_inputs(graph, &scope);
   add_nodes(graph.node(), &scope);

@@ -60,6 +60,12 @@ InputInfo input_info(const onnx::ValueInfoProto& input) {
   return info;
 }
 
+void check_output(const onnx::ValueInfoProto& output) {
+  if (output.type().value_case() == onnx::TypeProto::VALUE_NOT_SET || output.type().has_tensor_type()) return;
+  fail(ErrorCode::kUnsupported, "output ", quoted(output.name()), " is ", kind(output.type()),
+       ", only tensors are supported");
+}
+
 Tensor constant_of_attribute(const std::string& name, const onnx::AttributeProto& attribute) {
   const std::array<float, 1> f{attribute.f()};
   const std::array<std::int64_t, 1> i{attribute.i()};

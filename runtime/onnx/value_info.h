@@ -18,6 +18,9 @@ struct InputInfo {
 /// Dims without a size or a name get one of their own. Throws kUnsupported for what is no tensor or has no rank.
 InputInfo input_info(const onnx::ValueInfoProto& input);
 
+/// Throws kUnsupported when the file says that the output is no tensor.
+void check_output(const onnx::ValueInfoProto& output);
+
 /// value_int, value_floats, …: a scalar or a vector. Throws kUnsupported for the rest.
 Tensor constant_of_attribute(const std::string& name, const onnx::AttributeProto& attribute);
 
