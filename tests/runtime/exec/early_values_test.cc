@@ -115,6 +115,17 @@ TEST_F(EarlyValues, ViewsFollowTheRunsMemory) {
   expect_contains(explain(session, {2, 3}), "Flat 'flat' -> f32 [6]: a view");
 }
 
+TEST_F(EarlyValues, AViewKeepsTheMemoryItShows) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, {"n"});
+  const ValueId flat = graph.add_node("Flat", "flat", {graph.add_node("Double", "twice", {x})});
+  ValueId other = x;
+  for (int i = 0; i < 4; ++i) other = graph.add_node("Double", "other", {other});
+  graph.add_output("y", graph.add_node("Add", "late", {other, flat}));
+  const Session session(std::move(graph), registry_);
+  EXPECT_EQ(run_one(session, {input_of({1, 2})}), (std::vector<float>{18, 36}));
+}
+
 TEST_F(EarlyValues, AViewOfOtherElementsIsRefused) {
   Graph graph;
   const ValueId x = graph.add_input("x", DataType::kF32, {"n"});

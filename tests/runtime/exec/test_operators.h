@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -95,6 +99,11 @@ inline FunctionOperator::Functions add_functions() {
   return {same_as_both,
           [](const RunContext& context, std::span<const ConstTensorView> in, std::span<const TensorView> out) {
             require(reinterpret_cast<std::uintptr_t>(context.workspace) % 64 == 0, "workspace is not aligned");
+#if defined(__GLIBC__)
+            // Without a sanitizer, a workspace that is too small would go unnoticed.
+            require(malloc_usable_size(context.workspace) >= static_cast<std::size_t>(context.threads.workers()) * 256,
+                    "workspace is too small");
+#endif
             const auto* a = in[0].as<float>();
             const auto* b = in[1].as<float>();
             auto* y = out[0].as<float>();
