@@ -12,7 +12,6 @@ std::unique_ptr<Operator> make_attention_op();
 std::unique_ptr<Operator> make_onnx_attention_op();
 std::unique_ptr<Operator> make_rotary_embedding_op();
 std::unique_ptr<Operator> make_microsoft_rotary_embedding_op();
-std::unique_ptr<Operator> make_matmul_op();
 std::unique_ptr<Operator> make_if_op();
 
 // Operators that are entries of a table (table_op.h), a file of them at a time.
@@ -37,6 +36,10 @@ void add_reduce_ops(Registry* registry);
 void add_cumsum_op(Registry* registry);
 void add_norm_ops(Registry* registry);
 void add_skip_norm_ops(Registry* registry);
+void add_matmul_op(Registry* registry);
+void add_gemm_op(Registry* registry);
+void add_einsum_op(Registry* registry);
+void add_conv_op(Registry* registry);
 
 /// Throws kInvalidArgument unless the node has between `least` and `most` inputs, the first `least` of them present.
 inline void check_inputs(const char* op, const NodeContext& node, std::size_t least, std::size_t most) {

@@ -11,7 +11,6 @@ void register_ops(Registry* registry) {
   registry->add(make_onnx_attention_op());
   registry->add(make_rotary_embedding_op());
   registry->add(make_microsoft_rotary_embedding_op());
-  registry->add(make_matmul_op());
   registry->add(make_if_op());
   add_unary_ops(registry);
   add_binary_ops(registry);
@@ -34,6 +33,10 @@ void register_ops(Registry* registry) {
   add_cumsum_op(registry);
   add_norm_ops(registry);
   add_skip_norm_ops(registry);
+  add_matmul_op(registry);
+  add_gemm_op(registry);
+  add_einsum_op(registry);
+  add_conv_op(registry);
 }
 
 }  // namespace headway

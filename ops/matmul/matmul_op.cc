@@ -1,176 +1,156 @@
-// The MatMul operator with numpy's rules for any rank. A constant right operand is packed once; otherwise batches and
-// row blocks are plain products on one thread each. Decides that choice and the blocks.
-#include <algorithm>
-#include <array>
-#include <string>
-
-#include "ops/matmul/matmul.h"
-#include "ops/matmul/matmul_split.h"
+// The MatMul operator with numpy's rules for any rank and type. Decides how ranks are promoted and which types go
+// through f32; the product is product.h's.
+#include "ops/broadcast_loop.h"
+#include "ops/matmul/plain_product.h"
+#include "ops/matmul/product.h"
 #include "ops/operators.h"
+#include "ops/table_op.h"
 
 namespace headway {
 namespace {
 
-constexpr Zone kZoneMatmul{"matmul", "matmul"};
-constexpr std::int64_t kRowBlock = 128;
-constexpr std::int64_t kColumnBlock = 1024;
+constexpr std::initializer_list<DataType> kTypes = {DataType::kF32,  DataType::kF64, DataType::kF16,
+                                                    DataType::kBF16, DataType::kI32, DataType::kI64};
 
-/// Dims of one product after numpy's promotion: a vector is one row on the left and one column on the right.
+/// A product after numpy's promotion: a vector is one row on the left and one column on the right.
 struct Shapes {
-  Dims a, b;   // [batch…, M, K], [batch…, K, N], equal rank
-  Dims batch;  // broadcast
-  Dims out;    // what the node gives: without the axes that promotion added
-  std::int64_t m, n, k;
+  ProductSpec product;
+  Dims out;  // without the axes that promotion added
 };
 
-Dims with_rank(Dims dims, int rank) {
-  Dims padded;
-  for (int i = dims.rank(); i < rank; ++i) padded.push_back(1);
-  for (const std::int64_t d : dims) padded.push_back(d);
-  return padded;
+Dims batch_of(const Dims& dims, int rank) {
+  Dims batch;
+  for (int i = dims.rank(); i < rank; ++i) batch.push_back(1);
+  for (int i = 0; i < dims.rank() - 2; ++i) batch.push_back(dims[i]);
+  return batch;
 }
 
-Shapes shapes_of(const NodeContext& node) {
-  check_inputs("MatMul", node, 2, 2);
-  check_f32("MatMul", node, 0);
-  check_f32("MatMul", node, 1);
+Shapes shapes_of(const char* op, const NodeContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 0, kTypes);
+  check_same_type(op, node, 0, 1);
   Dims a = node.inputs[0].dims;
   Dims b = node.inputs[1].dims;
-  require(a.rank() >= 1 && b.rank() >= 1, "MatMul inputs have ranks ", a.rank(), " and ", b.rank(),
+  require(a.rank() >= 1 && b.rank() >= 1, op, " inputs have ranks ", a.rank(), " and ", b.rank(),
           ", expected 1 or more");
   const bool vector_a = a.rank() == 1;
   const bool vector_b = b.rank() == 1;
   if (vector_a) a = {1, a[0]};
   if (vector_b) b = {b[0], 1};
   const int rank = std::max(a.rank(), b.rank());
-  Shapes s{with_rank(a, rank), with_rank(b, rank), {}, {}, 0, 0, 0};
-  s.m = s.a[rank - 2];
-  s.k = s.a[rank - 1];
-  s.n = s.b[rank - 1];
-  require(s.k == s.b[rank - 2], "MatMul inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
-          ", expected depths ", s.k, " and ", s.b[rank - 2], " to be equal");
+  Shapes s;
+  s.product.a_batch = batch_of(a, rank);
+  s.product.b_batch = batch_of(b, rank);
+  s.product.m = a[a.rank() - 2];
+  s.product.k = a.back();
+  s.product.n = b.back();
+  require(s.product.k == b[b.rank() - 2], op, " inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
+          ", expected depths ", s.product.k, " and ", b[b.rank() - 2], " to be equal");
   for (int i = 0; i < rank - 2; ++i) {
-    const std::int64_t x = s.a[i];
-    const std::int64_t y = s.b[i];
-    require(x == y || x == 1 || y == 1, "MatMul inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
+    const std::int64_t x = s.product.a_batch[i];
+    const std::int64_t y = s.product.b_batch[i];
+    require(x == y || x == 1 || y == 1, op, " inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
             ", expected batches ", x, " and ", y, " to be equal or one of them 1");
-    s.batch.push_back(x == 1 ? y : x);
+    s.product.batch.push_back(x == 1 ? y : x);
   }
-  s.out = s.batch;
-  if (!vector_a) s.out.push_back(s.m);
-  if (!vector_b) s.out.push_back(s.n);
+  s.out = s.product.batch;
+  if (!vector_a) s.out.push_back(s.product.m);
+  if (!vector_b) s.out.push_back(s.product.n);
   return s;
 }
 
-/// a·w with w constant: all rows of a are one matrix.
-class ConstantPlan : public NodePlan {
+class F32Plan final : public NodePlan {
  public:
-  ConstantPlan(const Shapes& s, const ConstTensorView& b)
-      : packed_({.rows = element_count(s.batch) * s.m, .columns = s.n, .depth = s.k, .x_stride = s.k, .y_stride = s.n},
-                b.reshaped({s.k, s.n}).permuted({1, 0}), {}) {}
-  std::size_t workspace_bytes(int workers) const override { return packed_.workspace_bytes(workers); }
-  std::string explain() const override { return packed_.explain(); }
-  void run(const RunContext& context, std::span<const ConstTensorView> inputs,
-           std::span<const TensorView> outputs) const override {
-    packed_.run(inputs[0].as<float>(), outputs[0].as<float>(), context.workspace, context.threads, context.profiler,
-                kZoneMatmul);
+  F32Plan(const ProductSpec& spec, const ConstTensorView& known_b) : product_(make_product(spec, known_b)) {}
+  std::size_t workspace_bytes(int workers) const override { return product_->workspace_bytes(workers); }
+  std::string explain() const override { return product_->explain(); }
+  void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
+    product_->run({inputs[0].as<float>(), inputs[1].as<float>(), outputs[0].as<float>(), context.workspace,
+                   context.threads, context.profiler});
   }
 
  private:
-  PackedMatmul packed_;
+  std::unique_ptr<const Product> product_;
 };
 
-/// Both operands known at run time only.
-class TilePlan : public NodePlan {
+std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// f16 and bf16: both operands as f32, and the result rounded once.
+class HalfPlan final : public NodePlan {
  public:
-  explicit TilePlan(const Shapes& s)
-      : s_(s), row_blocks_(ceil_div(s.m, kRowBlock)), column_blocks_(ceil_div(s.n, kColumnBlock)), cache_(4) {
-    // All four block sizes are made here, so that a run only looks them up.
-    for (const std::int64_t row : {std::int64_t{0}, std::max<std::int64_t>(row_blocks_ - 1, 0)}) {
-      for (const std::int64_t column : {std::int64_t{0}, std::max<std::int64_t>(column_blocks_ - 1, 0)}) {
-        scratch_bytes_ = std::max(scratch_bytes_, cache_.scratch_bytes(block(row, column)));
-      }
+  HalfPlan(const ProductSpec& spec, const NodeContext& node, const Infos& outputs)
+      : product_(make_product(spec)),
+        count_{element_count(node.inputs[0].dims), element_count(node.inputs[1].dims), element_count(outputs[0].dims)} {
+    for (const std::int64_t n : count_) loops_.emplace_back(BroadcastLoop({n}, {Dims{n}}));
+  }
+
+  std::size_t workspace_bytes(int workers) const override {
+    return bytes_of(0) + bytes_of(1) + bytes_of(2) + product_->workspace_bytes(workers);
+  }
+  std::string explain() const override { return product_->explain() + ", through f32"; }
+
+  void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
+    if (inputs[0].type == DataType::kF16) return run_typed<Float16>(context, inputs, outputs);
+    run_typed<BFloat16>(context, inputs, outputs);
+  }
+
+ private:
+  std::size_t bytes_of(std::size_t i) const { return round_up(static_cast<std::size_t>(count_[i]) * sizeof(float)); }
+
+  template <class T>
+  void run_typed(const RunContext& context, Inputs inputs, Outputs outputs) const {
+    float* const floats[] = {reinterpret_cast<float*>(context.workspace),
+                             reinterpret_cast<float*>(context.workspace + bytes_of(0)),
+                             reinterpret_cast<float*>(context.workspace + bytes_of(0) + bytes_of(1))};
+    for (const std::size_t i : {0, 1}) {
+      const T* from = inputs[i].as<T>();
+      loops_[i].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+        for (std::int64_t j = piece.out; j < piece.out + piece.n; ++j) floats[i][j] = widen(from[j]);
+      });
     }
-    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
-  }
-
-  std::size_t workspace_bytes(int workers) const override { return scratch_bytes_ * static_cast<std::size_t>(workers); }
-  std::string explain() const override {
-    return "onednn, blocks of " + std::to_string(std::min(kRowBlock, s_.m)) + " × " +
-           std::to_string(std::min(kColumnBlock, s_.n)) + ", " +
-           std::to_string(element_count(s_.batch) * row_blocks_ * column_blocks_) + " tasks";
-  }
-
-  void run(const RunContext& context, std::span<const ConstTensorView> inputs,
-           std::span<const TensorView> outputs) const override {
-    const std::int64_t blocks = row_blocks_ * column_blocks_;
-    const float* a = inputs[0].as<float>();
-    const float* b = inputs[1].as<float>();
-    float* c = outputs[0].as<float>();
-    context.threads.parallel_for(element_count(s_.batch) * blocks, [&](std::int64_t task, int worker) {
-      ProfileScope scope(context.profiler, worker, kZoneMatmul);
-      const std::int64_t batch = task / blocks;
-      const std::int64_t row = task % blocks / column_blocks_;
-      const std::int64_t column = task % column_blocks_;
-      const TileMatmulSpec spec = block(row, column);
-      cache_.run(spec, a + batch_offset(s_.a, batch) + row * kRowBlock * s_.k,
-                 b + batch_offset(s_.b, batch) + column * kColumnBlock,
-                 c + (batch * s_.m + row * kRowBlock) * s_.n + column * kColumnBlock,
-                 context.workspace + scratch_bytes_ * static_cast<std::size_t>(worker), scratch_bytes_);
-      const std::int64_t flops = 2 * spec.rows * spec.columns * spec.depth;
-      scope.add({.flops_nominal = flops, .flops_executed = flops});
+    product_->run({floats[0], floats[1], floats[2], context.workspace + bytes_of(0) + bytes_of(1) + bytes_of(2),
+                   context.threads, context.profiler});
+    T* to = outputs[0].as<T>();
+    loops_[2].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+      for (std::int64_t j = piece.out; j < piece.out + piece.n; ++j) to[j] = convert<T>(floats[2][j]);
     });
   }
 
- private:
-  TileMatmulSpec block(std::int64_t row, std::int64_t column) const {
-    TileMatmulSpec spec{};
-    spec.rows = std::min(kRowBlock, s_.m - row * kRowBlock);
-    spec.columns = std::min(kColumnBlock, s_.n - column * kColumnBlock);
-    spec.depth = s_.k;
-    spec.a_stride = s_.k;
-    spec.b_stride = s_.n;
-    spec.c_stride = s_.n;
-    return spec;
-  }
-
-  /// Floats to the matrix of one batch entry of a contiguous operand; broadcast axes stay where they are.
-  std::int64_t batch_offset(const Dims& dims, std::int64_t batch) const {
-    std::int64_t offset = 0;
-    std::int64_t stride = dims[dims.rank() - 1] * dims[dims.rank() - 2];
-    for (int i = s_.batch.rank() - 1; i >= 0; --i) {
-      if (dims[i] != 1) offset += batch % s_.batch[i] * stride;
-      batch /= s_.batch[i];
-      stride *= dims[i];
-    }
-    return offset;
-  }
-
-  Shapes s_;
-  std::int64_t row_blocks_;
-  std::int64_t column_blocks_;
-  std::size_t scratch_bytes_ = 0;
-  TileMatmulCache cache_;
+  std::unique_ptr<const Product> product_;
+  std::int64_t count_[3];
+  std::vector<BroadcastLoop> loops_;
 };
 
-class MatmulOp : public Operator {
- public:
-  std::string_view name() const override { return "MatMul"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    return {{DataType::kF32, shapes_of(node).out}};
-  }
-  std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
-    const Shapes s = shapes_of(node);
-    const bool constant = node.constants.size() > 1 && node.constants[1];
-    if (constant && element_count(s.b) == s.k * s.n && element_count(s.a) == element_count(s.batch) * s.m * s.k) {
-      return std::make_unique<ConstantPlan>(s, node.constants[1]);
+std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
+  const ProductSpec spec = shapes_of(op, node).product;
+  switch (outputs[0].type) {
+    case DataType::kF32: {
+      ConstTensorView b = node.constants.size() > 1 ? node.constants[1] : ConstTensorView();
+      if (b && can_pack(spec)) b = b.reshaped({spec.k, spec.n});
+      return std::make_unique<F32Plan>(spec, b);
     }
-    return std::make_unique<TilePlan>(s);
+    case DataType::kF16:
+    case DataType::kBF16:
+      return std::make_unique<HalfPlan>(spec, node, outputs);
+    default:
+      return make_plan([spec](const RunContext& context, Inputs inputs, Outputs results) {
+        visit_type(inputs[0].type, [&](auto kind) {
+          using T = decltype(kind);
+          if constexpr (sizeof(T) >= 4) {
+            plain_product(spec, inputs[0].as<T>(), inputs[1].as<T>(), results[0].as<T>(), context.threads);
+          }
+        });
+      });
   }
-};
+}
+
+Infos infer(const char* op, const NodeContext& node) {
+  const Shapes shapes = shapes_of(op, node);
+  return {{node.inputs[0].type, shapes.out}};
+}
 
 }  // namespace
 
-std::unique_ptr<Operator> make_matmul_op() { return std::make_unique<MatmulOp>(); }
+void add_matmul_op(Registry* registry) { registry->add(make_op("MatMul", {.infer = infer, .plan = plan})); }
 
 }  // namespace headway
