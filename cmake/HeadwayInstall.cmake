@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY runtime/include/headway ops/include/headway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h")
+  FILES_MATCHING PATTERN "*.h" PATTERN "onnx.h" EXCLUDE)
 install(TARGETS headway headway_runtime EXPORT headway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # CMake package: find_package(headway), link headway::headway.
@@ -34,3 +34,13 @@ string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 string(REPLACE ";" " " pc_openmp "${OpenMP_CXX_FLAGS}")
 configure_file(cmake/headway.pc.in ${PROJECT_BINARY_DIR}/headway.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/headway.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The importer is a component of its own, find_package(headway COMPONENTS onnx), and headway-onnx.pc: whoever does not
+# ask for it needs no protobuf. One built on fetched messages stays in the build tree.
+if(TARGET headway_onnx AND HeadwayOnnx_LIBRARY)
+  install(FILES runtime/include/headway/onnx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headway)
+  install(TARGETS headway_onnx EXPORT headway-onnx ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT headway-onnx NAMESPACE headway:: DESTINATION ${package_dir} FILE headway-onnx-targets.cmake)
+  configure_file(cmake/headway-onnx.pc.in ${PROJECT_BINARY_DIR}/headway-onnx.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/headway-onnx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -29,12 +29,21 @@ endif()
 
 file(GLOB_RECURSE pkgconfig ${work}/moved/headway.pc)
 get_filename_component(pkgconfig ${pkgconfig} DIRECTORY)
+if(EXISTS ${pkgconfig}/headway-onnx.pc)
+  set(onnx ON)
+else()
+  set(onnx OFF)
+endif()
 foreach(via cmake pkg-config)
   run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pkgconfig} ${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer
     -B ${work}/${via} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Release
-    -D CMAKE_PREFIX_PATH=${work}/moved -D EXAMPLE=${work}/example.cc -D VIA=${via})
+    -D CMAKE_PREFIX_PATH=${work}/moved -D EXAMPLE=${work}/example.cc -D VIA=${via}
+    -D ONNX=${onnx})
   run(${CMAKE_COMMAND} --build ${work}/${via})
   run(${work}/${via}/example)
+  if(onnx)
+    run(${work}/${via}/importer)
+  endif()
 endforeach()
 
 # Public headers stand on their own, one by one.
