@@ -17,6 +17,8 @@ void add_info(CLI::App* app, Action* chosen);
 void add_sweep(CLI::App* app, Action* chosen);
 void add_profile(CLI::App* app, Action* chosen);
 void add_attend(CLI::App* app, Action* chosen);
+void add_run(CLI::App* app, Action* chosen);
+void add_explain(CLI::App* app, Action* chosen);
 void add_conformance(CLI::App* app, Action* chosen);
 
 }  // namespace headway::tools

@@ -83,16 +83,26 @@ CaseResult judge(const CallResult& got, const ConstTensorView& output, const Con
   return result;
 }
 
-std::vector<Case> load_cases(const std::string& folder) {
-  const std::string configs = folder + "/configs.json", manifest = folder + "/manifest.json";
+CaseSet load_cases(const std::string& folder) {
+  const std::string configs = folder + "/configs.json", manifest_path = folder + "/manifest.json";
   require(std::filesystem::is_directory(folder), folder, ": not a folder");
+  const std::string rule = fmt::format(
+      "|got - expected| <= {:.0e} * max(1, largest |expected|), every element; NaN never passes", kConformanceBound);
   try {
-    if (std::filesystem::exists(configs)) return config_cases(folder, configs);
-    if (std::filesystem::exists(manifest)) return layer_cases(folder, read_json(manifest));
+    if (std::filesystem::exists(configs)) return {rule, config_cases(folder, configs)};
+    if (std::filesystem::exists(manifest_path)) {
+      const json manifest = read_json(manifest_path);
+      if (manifest.contains("files")) return model_cases(folder, manifest);
+      if (manifest.value("file", "").ends_with(".onnx")) return encoder_cases(folder, manifest);
+      return {rule, layer_cases(folder, manifest)};
+    }
+    CaseSet backend = backend_cases(folder);
+    if (!backend.cases.empty()) return backend;
   } catch (const json::exception& error) {
     fail(ErrorCode::kInvalidArgument, folder, ": ", error.what());
   }
-  fail(ErrorCode::kInvalidArgument, folder, ": has neither configs.json nor manifest.json, expected one of them");
+  fail(ErrorCode::kInvalidArgument, folder,
+       ": has neither configs.json nor manifest.json nor test_*/model.onnx, expected one of them");
 }
 
 }  // namespace headway::tools

@@ -18,6 +18,7 @@ struct CaseResult {
   double worst = 0;  ///< largest error over all tensors of the case
   double bound = 0;  ///< of the tensor with the worst ratio of error to bound
   bool ok = true;
+  std::string unsupported;  ///< why the case is of a kind that is not for this library; empty: it is
   std::int64_t empty_rows_nan = 0;
   std::string implementation;
 };
@@ -31,9 +32,14 @@ struct Case {
 /// Judges the output and, where there are any, the weights of one call.
 CaseResult judge(const CallResult& got, const ConstTensorView& output, const ConstTensorView& weights);
 
-/// All cases of a folder: a configs.json with cases of torch's MHA or SDPA, or a manifest.json with one layer. Throws
-/// kInvalidArgument when it is neither.
-std::vector<Case> load_cases(const std::string& folder);
+struct CaseSet {
+  std::string rule;  ///< what a case must hold, for the head of the report
+  std::vector<Case> cases;
+};
+
+/// All cases of a folder: a configs.json with cases of torch's MHA or SDPA; a manifest.json with one layer, with models
+/// or with a sentence encoder; or folders test_… of ONNX's backend suite. Throws kInvalidArgument when it is none.
+CaseSet load_cases(const std::string& folder);
 
 /// Opens each file of a folder once and finds a case's tensors in it, by "NNN.<name>".
 class CaseFiles {
@@ -65,5 +71,9 @@ class CaseTensors {
 Case mha_case(const CaseTensors& tensors, const nlohmann::json& config);
 Case sdpa_case(const CaseTensors& tensors, const nlohmann::json& config);
 std::vector<Case> layer_cases(const std::string& folder, const nlohmann::json& manifest);
+/// Empty when the folder has no test_…/model.onnx.
+CaseSet backend_cases(const std::string& folder);
+CaseSet model_cases(const std::string& folder, const nlohmann::json& manifest);
+CaseSet encoder_cases(const std::string& folder, const nlohmann::json& manifest);
 
 }  // namespace headway::tools

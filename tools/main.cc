@@ -40,12 +40,14 @@ int main(int argc, char** argv) {
   CLI::App app("Multi-head attention: measure it, look into it, run it, check it.", "headway");
   app.footer("Exit codes: 0 good, 1 a check did not hold, 2 bad use or bad input.");
   app.set_version_flag("--version", HEADWAY_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none at all is reported below, after words that are not one
   Action chosen;
   headway::tools::add_info(&app, &chosen);
   headway::tools::add_sweep(&app, &chosen);
   headway::tools::add_profile(&app, &chosen);
   headway::tools::add_attend(&app, &chosen);
+  headway::tools::add_run(&app, &chosen);
+  headway::tools::add_explain(&app, &chosen);
   headway::tools::add_conformance(&app, &chosen);
   try {
     app.parse(argc, argv);
@@ -54,5 +56,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(std::string(error.what()) + " (--help tells more)");
   }
+  if (!chosen)
+    return report(
+        "no subcommand, expected info, sweep, profile, attend, run, explain or conformance (--help tells more)");
   return run(chosen);
 }

@@ -1,0 +1,15 @@
+// Where the time of a model goes, by operator and by kind of work; and how much of it is attention's.
+#pragma once
+
+#include <string>
+
+#include "headway/graph.h"
+#include "headway/profiler.h"
+
+namespace headway::tools {
+
+/// A line an operator, longest first: how many nodes, time of a run, share. Then attention's share, and the finer
+/// zones.
+std::string model_profile_text(const Graph& graph, const Profiler& profiler, int runs);
+
+}  // namespace headway::tools
