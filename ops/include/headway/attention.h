@@ -74,8 +74,8 @@ struct AttentionSpec {
   MaskKind mask = MaskKind::kNone;      ///< [.., Sq, Skv], rank 1–4, broadcast right-aligned against [B, Hq, Sq, Skv]
   MaskKind key_mask = MaskKind::kNone;  ///< [B, Skv]: key padding
   MaskPolarity mask_polarity = MaskPolarity::kTrueAttends;  ///< of both masks
-  bool key_lengths = false;             ///< lengths per batch are given at run time
-  std::int64_t visible_tail = 0;        ///< so many last keys are seen by every query (bias_k, zero attention)
+  bool key_lengths = false;                                 ///< lengths per batch are given at run time
+  std::int64_t visible_tail = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
   EmptyRow empty_row = EmptyRow::kZero;
   ScoresOutput scores_output = ScoresOutput::kNone;
 };
@@ -127,8 +127,7 @@ class Attention {
   std::string explain() const;
   std::size_t workspace_bytes(int workers) const;
   /// `workspace` is 64-byte aligned and holds workspace_bytes(threads.workers()); null when that is 0.
-  void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads,
-           Profiler* profiler = nullptr) const;
+  void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler = nullptr) const;
 
  private:
   AttentionSpec spec_;

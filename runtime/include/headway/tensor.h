@@ -101,9 +101,9 @@ struct BasicTensorView {
   BasicTensorView(Byte* pointer, DataType element_type, const Dims& d, const Dims& s)
       : data(pointer), type(element_type), dims(d), strides(s), present(true) {}
   /// A writable view converts to a read-only one.
-  template <class Other>
-  requires(std::is_same_v<Byte, const std::byte>&& std::is_same_v<Other, std::byte>)
-      BasicTensorView(const BasicTensorView<Other>& other)
+  template <class Other,
+            class = std::enable_if_t<std::is_same_v<Byte, const std::byte> && std::is_same_v<Other, std::byte>>>
+  BasicTensorView(const BasicTensorView<Other>& other)
       : data(other.data), type(other.type), dims(other.dims), strides(other.strides), present(other.present) {}
 
   explicit operator bool() const { return present; }
