@@ -8,6 +8,7 @@
 #include "headway/safetensors.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
+#include "tools/report_file.h"
 #include "tools/torch_call.h"
 
 namespace headway::tools {
@@ -49,15 +50,18 @@ void check_input_names(const SafetensorsFile& file) {
   }
 }
 
-AttentionVariant variant_of(const AttendOptions& options, const SafetensorsFile* expected) {
+AttentionVariant variant_of(const AttendOptions& options, const SafetensorsFile& input,
+                            const SafetensorsFile* expected) {
   AttentionVariant variant;
   variant.causal = options.causal;
   if (options.has_scale) variant.scale = options.scale;
   variant.softcap = options.softcap;
   if (!options.window.empty()) variant.window = {options.window[0], options.window[1]};
   if (options.no_weights) return variant;
-  // What is expected says which of the two forms is meant; batched weights per head have rank 4.
-  const bool expects_heads = expected && expected->has("weights") && expected->tensor("weights").rank() == 4;
+  // The rank of what is expected says which of the two forms is meant: a layer's inputs have no axis of heads.
+  const int per_head_rank = input.tensor("query").rank() + (options.weights_path.empty() ? 0 : 1);
+  const bool expects_heads =
+      expected && expected->has("weights") && expected->tensor("weights").rank() == per_head_rank;
   variant.weights = options.per_head || expects_heads ? WantedWeights::kPerHead : WantedWeights::kMean;
   return variant;
 }
@@ -104,18 +108,23 @@ CallResult attend_core(const AttendOptions& options, const AttentionVariant& var
   return call_sdpa(call, execution);
 }
 
-// Prints a line a tensor; true when all are within their bounds.
-bool check(const SafetensorsFile& expected, const CallResult& result, const AttendOptions& options) {
+struct Verdict {
   bool good = true;
+  std::string lines;  ///< one a tensor
+};
+
+// Prints nothing itself: a shape that does not fit is an error, and an error says one line and no more.
+Verdict check(const SafetensorsFile& expected, const CallResult& result, const AttendOptions& options) {
+  Verdict verdict;
   const auto check_tensor = [&](const Comparands& comparands, double bound) {
     const Comparison comparison = compare(comparands);
     const bool within = comparison.worst <= bound;
     const std::string empty = comparison.empty_rows_nan
                                   ? fmt::format(" ({} empty rows: NaN expected, 0 by rule)", comparison.empty_rows_nan)
                                   : "";
-    fmt::print("{}: max abs error {:.3e}, bound {:.3e}: {}{}\n", comparands.name, comparison.worst, bound,
-               within ? "ok" : "EXCEEDED", empty);
-    good = good && within;
+    verdict.lines += fmt::format("{}: max abs error {:.3e}, bound {:.3e}: {}{}\n", comparands.name, comparison.worst,
+                                 bound, within ? "ok" : "EXCEEDED", empty);
+    verdict.good = verdict.good && within;
   };
   for (const std::string& name : expected.names()) {
     if (name == "output") {
@@ -126,7 +135,7 @@ bool check(const SafetensorsFile& expected, const CallResult& result, const Atte
                    options.weights_bound);
     }
   }
-  return good;
+  return verdict;
 }
 
 void check_expected_names(const SafetensorsFile& expected, bool has_weights) {
@@ -141,6 +150,7 @@ void check_expected_names(const SafetensorsFile& expected, bool has_weights) {
 int run(const AttendOptions& options) {
   require(options.window.empty() || options.window.size() == 2, "--window has ", options.window.size(),
           " numbers, expected left,right");
+  check_report_path(options.out_path);
   const SafetensorsFile input = SafetensorsFile::open(options.input_path);
   check_input_names(input);
   std::unique_ptr<SafetensorsFile> expected;
@@ -148,21 +158,22 @@ int run(const AttendOptions& options) {
     expected = std::make_unique<SafetensorsFile>(SafetensorsFile::open(options.check_path));
     check_expected_names(*expected, !options.no_weights);
   }
-  const AttentionVariant variant = variant_of(options, expected.get());
+  const AttentionVariant variant = variant_of(options, input, expected.get());
   const CallResult result =
       options.weights_path.empty() ? attend_core(options, variant, input) : attend_layer(options, variant, input);
 
-  fmt::print("output {}", text(result.output.dims()));
-  if (result.has_weights) fmt::print(", weights {}", text(result.weights.dims()));
-  fmt::print(", {} rows see no key, implementation {}\n", result.empty_rows, result.implementation);
-  const bool good = !expected || check(*expected, result, options);
-  if (!options.out_path.empty() && good) {
+  const Verdict verdict = expected ? check(*expected, result, options) : Verdict();
+  if (!options.out_path.empty() && verdict.good) {
     std::map<std::string, ConstTensorView> tensors = {{"output", result.output.view()}};
     if (result.has_weights) tensors.emplace("weights", result.weights.view());
     write_safetensors(options.out_path, tensors, {{"implementation", result.implementation}});
   }
-  if (!good && !options.out_path.empty()) fmt::print("{} not written\n", options.out_path);
-  return good ? kExitGood : kExitCheckFailed;
+  fmt::print("output {}", text(result.output.dims()));
+  if (result.has_weights) fmt::print(", weights {}", text(result.weights.dims()));
+  fmt::print(", {} rows see no key, implementation {}\n", result.empty_rows, result.implementation);
+  fmt::print("{}", verdict.lines);
+  if (!verdict.good && !options.out_path.empty()) fmt::print("{} not written\n", options.out_path);
+  return verdict.good ? kExitGood : kExitCheckFailed;
 }
 
 }  // namespace

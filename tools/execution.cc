@@ -21,17 +21,17 @@ void add_execution_options(CLI::App* command, ExecutionOptions* options) {
 
 Execution start(const ExecutionOptions& options) {
   if (!options.simd.empty()) cap_simd_target(options.simd);
-  if (!options.implementation.empty()) {
+  const char* variable = std::getenv("HEADWAY_ATTENTION");
+  const bool by_option = !options.implementation.empty();
+  const std::string forced = by_option ? options.implementation : variable ? variable : "";
+  if (!forced.empty()) {
     const std::vector<std::string> known = attention_implementations();
     std::string list;
     for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-    require(std::find(known.begin(), known.end(), options.implementation) != known.end(), "--implementation is '",
-            options.implementation, "', expected one of ", list);
+    require(std::find(known.begin(), known.end(), forced) != known.end(),
+            by_option ? "--implementation" : "HEADWAY_ATTENTION", " is '", forced, "', expected one of ", list);
   }
-  Execution execution{Threads::openmp(options.threads), {options.implementation}, false};
-  const char* environment = std::getenv("HEADWAY_ATTENTION");
-  execution.forced = !options.implementation.empty() || (environment && *environment);
-  return execution;
+  return {Threads::openmp(options.threads), {options.implementation}, !forced.empty()};
 }
 
 }  // namespace headway::tools

@@ -5,6 +5,9 @@
 
 namespace headway::tools {
 
+/// Throws kIo when the folder of `path` cannot be written: better before an hour of measuring than after. Takes "" and
+/// "-" as they are.
+void check_report_path(const std::string& path);
 /// Does nothing when `path` is empty.
 void write_report(const std::string& path, const std::string& contents);
 

@@ -57,23 +57,25 @@ std::string sweep_table(const Sweep& sweep) {
 std::string sweep_verdict(const Sweep& sweep) {
   fmt::memory_buffer out;
   const auto to = std::back_inserter(out);
+  const SweepRow& first = sweep.rows.front();
   const auto by_flops = [](const SweepRow& a, const SweepRow& b) { return a.flops_executed < b.flops_executed; };
   const auto [least, most] = std::minmax_element(sweep.rows.begin(), sweep.rows.end(), by_flops);
   if (matrix_work_identical(sweep)) {
     fmt::format_to(to, "work: constant is the matrix work, exactly {} executed flops at every h", most->flops_executed);
   } else {
-    fmt::format_to(to, "work: the executed matrix work differs, {} flops at h = {} to {} at h = {} (x {:.4f})",
-                   least->flops_executed, least->heads, most->flops_executed, most->heads,
+    fmt::format_to(to,
+                   "work: constant is the matrix work that the mathematics needs, {} flops at every h; executed, with "
+                   "the padding of tiles, are {} at h = {} to {} at h = {} (x {:.4f})",
+                   first.flops_nominal, least->flops_executed, least->heads, most->flops_executed, most->heads,
                    giga(most->flops_executed) / giga(least->flops_executed));
   }
   if (const std::int64_t each = exps_per_head(sweep)) {
     fmt::format_to(to, "; what grows is the softmax, exactly linear in h: {} exps a head\n", each);
   } else {
-    const SweepRow &first = sweep.rows.front(), &last = sweep.rows.back();
+    const SweepRow& last = sweep.rows.back();
     fmt::format_to(to, "; exps grow from {} at h = {} to {} at h = {}, not exactly linear in h\n", first.exps,
                    first.heads, last.exps, last.heads);
   }
-  const SweepRow& first = sweep.rows.front();
   const auto slowest = std::max_element(sweep.rows.begin(), sweep.rows.end(), [](const SweepRow& a, const SweepRow& b) {
     return a.seconds_median < b.seconds_median;
   });
