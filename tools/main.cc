@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   headway::tools::add_sweep(&app, &chosen);
   headway::tools::add_profile(&app, &chosen);
   headway::tools::add_attend(&app, &chosen);
+  headway::tools::add_run(&app, &chosen);
+  headway::tools::add_explain(&app, &chosen);
   headway::tools::add_conformance(&app, &chosen);
   try {
     app.parse(argc, argv);
@@ -54,6 +56,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report(std::string(error.what()) + " (--help tells more)");
   }
-  if (!chosen) return report("no subcommand, expected info, sweep, profile, attend or conformance (--help tells more)");
+  if (!chosen)
+    return report(
+        "no subcommand, expected info, sweep, profile, attend, run, explain or conformance (--help tells more)");
   return run(chosen);
 }
