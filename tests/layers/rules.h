@@ -63,7 +63,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"ops/attention/"}, Patterns{"ops/attention/", "ops/multi_head_attention/"} + kSeesAllOps},
     {{"ops/multi_head_attention/"}, Patterns{"ops/multi_head_attention/"} + kSeesAllOps},
     {{"ops/fusion/"}, kSeesAllOps},
-    {{"ops/elementwise/"}, Patterns{"ops/elementwise/"} + kSeesAllOps},
+    {{"ops/elementwise/"}, kAround + kSeesAllOps},
     {{"ops/shape/"}, Patterns{"ops/shape/"} + kSeesAllOps},
     {{"ops/reduce/"}, Patterns{"ops/reduce/"} + kSeesAllOps},
     {{"ops/norm/"}, Patterns{"ops/norm/"} + kSeesAllOps},
