@@ -121,6 +121,15 @@ class HalfPlan final : public NodePlan {
   std::vector<BroadcastLoop> loops_;
 };
 
+/// Small products of halves are not worth converting, and summed in order they round as those that expected data comes
+/// from.
+bool is_large(const ProductSpec& s) {
+  constexpr double kLarge = 1 << 20;
+  return static_cast<double>(element_count(s.batch)) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+             static_cast<double>(s.k) >
+         kLarge;
+}
+
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
   const ProductSpec spec = shapes_of(op, node).product;
   switch (outputs[0].type) {
@@ -131,12 +140,13 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
     }
     case DataType::kF16:
     case DataType::kBF16:
-      return std::make_unique<HalfPlan>(spec, node, outputs);
+      if (is_large(spec)) return std::make_unique<HalfPlan>(spec, node, outputs);
+      [[fallthrough]];
     default:
       return make_plan([spec](const RunContext& context, Inputs inputs, Outputs results) {
         visit_type(inputs[0].type, [&](auto kind) {
           using T = decltype(kind);
-          if constexpr (sizeof(T) >= 4) {
+          if constexpr (sizeof(T) >= 2) {
             plain_product(spec, inputs[0].as<T>(), inputs[1].as<T>(), results[0].as<T>(), context.threads);
           }
         });

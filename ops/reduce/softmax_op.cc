@@ -27,6 +27,23 @@ void softmax_row_f64(double* row, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) row[i] /= sum;
 }
 
+/// f16 and bf16: every step rounded to the type, as ONNX's function body for Softmax (ReduceMax, Sub, Exp, ReduceSum,
+/// Div) says and the libraries do that expected data comes from; they sum bf16 in bf16 and f16 in f32. In f32
+/// throughout would be better, but a result of 3 digits would then differ in its last one.
+template <class T>
+void softmax_row_half(float* row, std::int64_t n) {
+  const auto rounded = [](float x) { return widen(convert<T>(x)); };
+  float max = std::numeric_limits<float>::lowest();
+  for (std::int64_t i = 0; i < n; ++i) max = std::max(max, row[i]);
+  float sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    row[i] = rounded(std::exp(rounded(row[i] - max)));
+    sum = std::is_same_v<T, BFloat16> ? rounded(sum + row[i]) : sum + row[i];
+  }
+  sum = rounded(sum);
+  for (std::int64_t i = 0; i < n; ++i) row[i] = rounded(row[i] / sum);
+}
+
 /// Rows along the axis of a contiguous tensor: `inner` is the distance between two elements of a row.
 struct Rows {
   std::int64_t length, inner, count;
@@ -69,6 +86,8 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
           auto* line = reinterpret_cast<C*>(scratch);
           if constexpr (std::is_same_v<T, double>) {
             softmax_rows(rows, inputs[0].as<T>(), results[0].as<T>(), line, softmax_row_f64, begin, end);
+          } else if constexpr (kIsHalf<T>) {
+            softmax_rows(rows, inputs[0].as<T>(), results[0].as<T>(), line, softmax_row_half<T>, begin, end);
           } else {
             softmax_rows(rows, inputs[0].as<T>(), results[0].as<T>(), line, kernels.softmax_row, begin, end);
           }
