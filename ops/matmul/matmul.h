@@ -1,5 +1,5 @@
 // y[M, N] = x[M, K]·w + bias, f32, with w packed once: the projections. And small plain products for tiles. Knows
-// nothing of heads. The only folder that includes oneDNN; this header does not.
+// nothing of heads. oneDNN is included in this folder only, and not by this header.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@ namespace headway {
 /// Weights of one projection, packed at construction into column chunks that are computed as independent tasks: the
 /// split depends on (M, N, K) alone, so the bits do not depend on the number of threads.
 struct PackedMatmulSpec {
-  std::int64_t rows = 0;      ///< M
-  std::int64_t columns = 0;   ///< N
-  std::int64_t depth = 0;     ///< K
-  std::int64_t x_stride = 0;  ///< floats between rows of x; innermost stride is 1
-  std::int64_t y_stride = 0;  ///< floats between rows of y
+  std::int64_t rows = 0;            ///< M
+  std::int64_t columns = 0;         ///< N
+  std::int64_t depth = 0;           ///< K
+  std::int64_t x_stride = 0;        ///< floats between rows of x; innermost stride is 1
+  std::int64_t y_stride = 0;        ///< floats between rows of y
+  std::string implementation = {};  ///< forces one by name ("highway", "onednn"); empty: the table chooses
 };
 
 class PackedMatmul {
@@ -30,7 +31,7 @@ class PackedMatmul {
   ~PackedMatmul();
   PackedMatmul(PackedMatmul&&) noexcept;
 
-  std::string explain() const;  ///< "onednn brgemm:avx512_core, 12 tasks of 512 × 256"
+  std::string explain() const;  ///< "highway AVX2, 16 tasks of 128 × 48", and why not a better one
   /// Scratch that all workers together need; 64-byte aligned.
   std::size_t workspace_bytes(int workers) const;
   /// Tasks of one product; each is run whole by one worker.

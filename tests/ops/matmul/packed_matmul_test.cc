@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/matmul/matmul.h"
+#include "ops/simd/target.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"
@@ -101,10 +102,14 @@ TEST(PackedMatmul, MatchesDoubleAtEveryEdge) {
     spec.x_stride += random.below(3) * 5;
     spec.y_stride += random.below(3) * 16;
     const Problem p(spec, random.chance(0.7), random.chance(0.3));
-    const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
-    const double ratio = worst_ratio(p, p.run(matmul, Threads::openmp(2)));
-    EXPECT_LE(ratio, 1) << spec.rows << " x " << spec.columns << " x " << spec.depth << ": " << matmul.explain();
-    worst = std::max(worst, ratio);
+    for (const char* implementation : {"highway", "onednn"}) {
+      if (spec.depth == 0 && std::string(implementation) == "onednn") continue;
+      spec.implementation = implementation;
+      const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
+      const double ratio = worst_ratio(p, p.run(matmul, Threads::openmp(2)));
+      EXPECT_LE(ratio, 1) << spec.rows << " x " << spec.columns << " x " << spec.depth << ": " << matmul.explain();
+      worst = std::max(worst, ratio);
+    }
   }
   std::cout << "worst error of PackedMatmul: " << worst << " of the bound\n";
 }
@@ -167,8 +172,30 @@ TEST(PackedMatmul, CountsItsWork) {
   std::int64_t flops = 0;
   for (std::int64_t task = 0; task < matmul.tasks(); ++task) flops += matmul.task_flops(task);
   EXPECT_EQ(flops, 2 * 300 * 401 * 64);
-  expect_contains(matmul.explain(), "onednn");
   expect_contains(matmul.explain(), std::to_string(matmul.tasks()) + " tasks");
+}
+
+TEST(PackedMatmul, HighwayOnEveryTarget) {
+  for (const std::string& target : simd_targets()) {
+    cap_simd_target(target);
+    for (PackedMatmulSpec spec : {PackedMatmulSpec{9, 131, 300, 305, 140}, PackedMatmulSpec{131, 50, 129, 129, 50}}) {
+      spec.implementation = "highway";
+      const Problem p(spec);
+      const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
+      EXPECT_LE(worst_ratio(p, p.run(matmul, Threads::serial())), 1) << target;
+      expect_contains(matmul.explain(), target);
+    }
+    cap_simd_target("");
+  }
+}
+
+TEST(PackedMatmul, TakesTheImplementationAskedFor) {
+  Problem p({4, 6, 8, 8, 6});
+  p.spec.implementation = "onednn";
+  expect_contains(PackedMatmul(p.spec, p.weight_view(), p.bias_view()).explain(), "onednn");
+  p.spec.implementation = "fastest";
+  expect_contains(error_of([&] { PackedMatmul(p.spec, p.weight_view(), p.bias_view()); }),
+                  "'fastest', expected one of highway, onednn");
 }
 
 TEST(PackedMatmul, NamesWhatIsWrong) {

@@ -1,0 +1,121 @@
+// The packed product for one SIMD target: panels outermost, so that one panel stays in the second-level cache while
+// the rows of x pass by.
+#if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
+#undef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
+#endif
+
+#include "hwy/cache_control.h"
+#include "ops/simd/packed_gemm.h"
+#include "ops/simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Products that are summed in registers before they join the rest of their sum.
+inline constexpr std::int64_t kGemmDepthBlock = 128;
+
+/// Rows [row, row + kRows) against one panel of kVectors vectors. `live` columns of the panel are written.
+template <int kRows, int kVectors>
+HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY_RESTRICT panel, std::int64_t column) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  constexpr std::int64_t kLanes = hn::MaxLanes(TileTag());
+  constexpr std::int64_t kWidth = kVectors * kLanes;
+  // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
+  const std::int64_t last = g.rows - 1 - row;
+  const float* HWY_RESTRICT x[8];
+  for (int r = 0; r < 8; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
+
+  HWY_ALIGN float sums[8 * kTileVectors * kLanes];
+  Tile<kRows, kVectors> tile;
+  std::int64_t k = 0;
+  do {
+    const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
+    const bool first = k == 0;
+    tile.Clear();
+    for (; k < end; ++k, panel += kWidth) {
+      // A panel comes from the second-level cache; 16 steps ahead is worth 3 to 8 points of the peak (AVX-512, Intel).
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(panel + 16 * kWidth + v * kLanes);
+      tile.template Step<0>(panel, [&](int r) HWY_ATTR { return x[r][k]; });
+    }
+    if (!first) {
+      tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
+        ForEachVectorOfRow<kVectors>(
+            c, [&](int v, TileVector& s) HWY_ATTR { s = hn::Add(s, hn::Load(d, sums + r * kWidth + v * lanes)); });
+      });
+    }
+    if (k == g.depth) break;
+    tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
+      ForEachVectorOfRow<kVectors>(
+          c, [&](int v, TileVector& s) HWY_ATTR { hn::Store(s, d, sums + r * kWidth + v * lanes); });
+    });
+  } while (true);
+
+  if (g.bias != nullptr) {
+    TileRow bias;
+    ForEachVectorOfRow<kVectors>(bias,
+                                 [&](int v, TileVector& b) HWY_ATTR { b = hn::LoadU(d, g.bias + column + v * lanes); });
+    tile.ForEachRow([&](int, TileRow& c) HWY_ATTR {
+      c.c0 = hn::Add(c.c0, bias.c0);
+      if constexpr (kVectors > 1) c.c1 = hn::Add(c.c1, bias.c1);
+      if constexpr (kVectors > 2) c.c2 = hn::Add(c.c2, bias.c2);
+    });
+  }
+  const std::int64_t live = g.columns - column;
+  tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
+    float* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
+    ForEachVectorOfRow<kVectors>(c, [&](int v, TileVector& s) HWY_ATTR {
+      const std::int64_t left = live - v * lanes;
+      if (left >= lanes) {
+        hn::StoreU(s, d, y + v * lanes);
+      } else {
+        HWY_ALIGN float rest[kLanes];
+        hn::Store(s, d, rest);
+        for (std::int64_t i = 0; i < left; ++i) y[v * lanes + i] = rest[i];
+      }
+    });
+  });
+}
+
+template <int kVectors>
+HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column) {
+  constexpr int kRows = TileRows(kVectors);
+  std::int64_t row = 0;
+  for (; g.rows - row > 4; row += kRows) GemmTile<kRows, kVectors>(g, row, panel, column);
+  if (g.rows - row > 2) {
+    GemmTile<4, kVectors>(g, row, panel, column);
+  } else if (g.rows - row > 0) {
+    GemmTile<2, kVectors>(g, row, panel, column);
+  }
+}
+
+inline void MultiplyPacked(const PackedGemm& g) {
+  const std::int64_t lanes = hn::Lanes(TileTag());
+  const float* panel = g.weight;
+  for (std::int64_t column = 0; column < g.columns; column += kTileVectors * lanes) {
+    const std::int64_t vectors = std::min<std::int64_t>((g.columns - column + lanes - 1) / lanes, kTileVectors);
+    switch (vectors) {
+      case 1:
+        GemmPanel<1>(g, panel, column);
+        break;
+      case 2:
+        GemmPanel<2>(g, panel, column);
+        break;
+      default:
+        GemmPanel<3>(g, panel, column);
+    }
+    panel += vectors * lanes * g.depth;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
