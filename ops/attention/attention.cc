@@ -46,7 +46,8 @@ const ImplementationEntry& forced_entry(const Request& request, const AttentionS
 
 const ImplementationEntry& first_that_can(const AttentionSpec& spec, std::string* refusals) {
   for (const ImplementationEntry& entry : implementation_table()) {
-    const std::string reason = entry.refusal(spec);
+    std::string reason = entry.refusal(spec);
+    if (reason.empty()) reason = entry.reluctance(spec);
     if (reason.empty()) return entry;
     *refusals += std::string("\n  not ") + entry.name + ": " + reason;
   }

@@ -25,8 +25,10 @@ class AttentionImplementation {
 
 struct ImplementationEntry {
   const char* name;
-  /// Why it cannot run this spec, or should not when a later one is better; empty: it can.
+  /// Why it cannot run this spec; empty: it can.
   std::string (*refusal)(const AttentionSpec& spec);
+  /// Why a later one is better although this one can; empty: none is. Not asked when it was forced by name.
+  std::string (*reluctance)(const AttentionSpec& spec);
   std::unique_ptr<const AttentionImplementation> (*create)(const AttentionSpec& spec);
 };
 
@@ -34,6 +36,9 @@ struct ImplementationEntry {
 std::span<const ImplementationEntry> implementation_table();
 
 /// Each implementation is one folder-private pair of these; the table in implementation_table.cc lists them.
+std::string few_queries_refusal(const AttentionSpec& spec);
+std::string few_queries_reluctance(const AttentionSpec& spec);
+std::unique_ptr<const AttentionImplementation> make_few_queries(const AttentionSpec& spec);
 std::string tiled_refusal(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec);
 std::string onednn_tiles_refusal(const AttentionSpec& spec);

@@ -1,13 +1,16 @@
-// The ordered table of implementations: the first whose refusal() is empty runs. Knows only their names.
+// The ordered table of implementations: the first that neither refuses nor knows a better one runs. Knows only their names.
 #include "ops/attention/implementation.h"
 
 namespace headway {
 namespace {
 
+std::string never(const AttentionSpec&) { return {}; }
+
 constexpr ImplementationEntry kTable[] = {
-    {"tiled", tiled_refusal, make_tiled},
-    {"onednn_tiles", onednn_tiles_refusal, make_onednn_tiles},
-    {"reference", reference_refusal, make_reference},
+    {"few_queries", few_queries_refusal, few_queries_reluctance, make_few_queries},
+    {"tiled", tiled_refusal, never, make_tiled},
+    {"onednn_tiles", onednn_tiles_refusal, never, make_onednn_tiles},
+    {"reference", reference_refusal, never, make_reference},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/ops/multi_head_attention/layer_case.h"
 #include "tests/runtime/error_of.h"
 #include "tests/runtime/host_pool.h"
+#include "tests/support/paths.h"
 
 namespace headway::testing {
 namespace {
@@ -102,6 +103,7 @@ TEST_P(LayerContract, AllocatesNothingOnceWarm) {
   shape.spec.attention.mask = MaskKind::kBool;
   shape.spec.attention.scores_output = ScoresOutput::kMeanProbabilities;
   LayerCase layer(shape);
+  if (!refusal({GetParam(), ""}, shape.spec.attention).empty()) GTEST_SKIP();
   const MultiHeadAttention mha(layer.spec(), layer.weights(), options());
   for (const int workers : {1, 2}) {
     const Threads threads = Threads::openmp(workers);

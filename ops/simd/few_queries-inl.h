@@ -1,0 +1,197 @@
+// The steps of few_queries.h for one SIMD target: dot products with the head width on lanes, four keys and a few rows
+// at a time.
+#if defined(HEADWAY_OPS_SIMD_FEW_QUERIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_FEW_QUERIES_INL_H_
+#undef HEADWAY_OPS_SIMD_FEW_QUERIES_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_FEW_QUERIES_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "ops/simd/few_queries.h"
+#include "ops/simd/math-inl.h"
+#include "ops/simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Rows that share one reading of four keys: 16 accumulators with 32 registers, 8 with 16.
+inline constexpr int kRowsAtOnce = TileRows(3) == 8 ? 4 : 2;
+
+/// Four vectors, one a stream (or a column of four): named, because arrays of vectors end up on the stack.
+struct FourVectors {
+  TileVector s0, s1, s2, s3;
+};
+HWY_INLINE FourVectors ZeroFour() {
+  const TileVector zero = hn::Zero(TileTag());
+  return {zero, zero, zero, zero};
+}
+
+HWY_INLINE void DotStep(const float* q, std::int64_t c, const FourVectors& k, FourVectors& sum) {
+  const TileVector x = hn::LoadU(TileTag(), q + c);
+  sum.s0 = hn::MulAdd(x, k.s0, sum.s0);
+  sum.s1 = hn::MulAdd(x, k.s1, sum.s1);
+  sum.s2 = hn::MulAdd(x, k.s2, sum.s2);
+  sum.s3 = hn::MulAdd(x, k.s3, sum.s3);
+}
+
+HWY_INLINE float Total(TileVector v) { return hn::GetLane(hn::SumOfLanes(TileTag(), v)); }
+
+/// Scores of kRows rows, from `row` on, against step `i` of the four streams.
+template <int kRows>
+HWY_INLINE void ScoreStep(const FewScores& t, std::int64_t row, const float* const (&k)[kKeyStreams], std::int64_t i) {
+  const std::int64_t lanes = hn::Lanes(TileTag());
+  const float* q = t.queries + row * t.depth;
+  FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
+  std::int64_t c = 0;
+  for (; c + lanes <= t.depth; c += lanes) {
+    const FourVectors key = {hn::LoadU(TileTag(), k[0] + c), hn::LoadU(TileTag(), k[1] + c),
+                             hn::LoadU(TileTag(), k[2] + c), hn::LoadU(TileTag(), k[3] + c)};
+    DotStep(q, c, key, r0);
+    if constexpr (kRows > 1) DotStep(q + t.depth, c, key, r1);
+    if constexpr (kRows > 2) DotStep(q + 2 * t.depth, c, key, r2);
+    if constexpr (kRows > 3) DotStep(q + 3 * t.depth, c, key, r3);
+  }
+  const auto finish = [&](int r, const FourVectors& sum) HWY_ATTR {
+    float total[kKeyStreams] = {Total(sum.s0), Total(sum.s1), Total(sum.s2), Total(sum.s3)};
+    for (std::int64_t rest = c; rest < t.depth; ++rest) {
+      for (int s = 0; s < kKeyStreams; ++s) total[s] += q[r * t.depth + rest] * k[s][rest];
+    }
+    float* to = t.scores + (row + r) * t.row_stride + i;
+    for (int s = 0; s < kKeyStreams; ++s) to[s * t.steps] = total[s];
+  };
+  finish(0, r0);
+  if constexpr (kRows > 1) finish(1, r1);
+  if constexpr (kRows > 2) finish(2, r2);
+  if constexpr (kRows > 3) finish(3, r3);
+}
+
+inline void ScoreFew(const FewScores& t) {
+  for (std::int64_t i = 0; i < t.steps; ++i) {
+    const float* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
+                                         t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
+    std::int64_t row = 0;
+    for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ScoreStep<kRowsAtOnce>(t, row, k, i);
+    if (kRowsAtOnce > 2 && t.rows - row >= 2) {
+      ScoreStep<2>(t, row, k, i);
+      row += 2;
+    }
+    if (row < t.rows) ScoreStep<1>(t, row, k, i);
+  }
+}
+
+inline void SoftmaxFew(const FewSoftmax& t) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  auto max = hn::Set(d, *t.maximum);
+  std::int64_t i = 0;
+  for (; i + lanes <= t.n; i += lanes) max = hn::Max(hn::LoadU(d, t.scores + i), max);
+  float highest = hn::GetLane(hn::MaxOfLanes(d, max));
+  for (; i < t.n; ++i) highest = std::max(highest, t.scores[i]);
+  const auto shift = hn::Set(d, highest);
+  const auto exp_of = [&](float x) HWY_ATTR { return hn::GetLane(Exp(d, hn::Set(d, x - highest))); };
+  auto sums = hn::Zero(d);
+  for (i = 0; i + lanes <= t.n; i += lanes) {
+    const auto p = Exp(d, hn::Sub(hn::LoadU(d, t.scores + i), shift));
+    hn::StoreU(p, d, t.scores + i);
+    sums = hn::Add(sums, p);
+  }
+  float sum = Total(sums);
+  for (; i < t.n; ++i) sum += t.scores[i] = exp_of(t.scores[i]);
+  *t.rescale = exp_of(*t.maximum);
+  *t.sum = *t.sum * *t.rescale + sum;
+  *t.maximum = highest;
+}
+
+/// Columns [c, c + 4 vectors) of kRows rows, over all keys of the block.
+template <int kRows>
+HWY_INLINE void ContextColumns4(const FewContext& t, std::int64_t row, std::int64_t c) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
+  const float* p = t.scores + row * t.row_stride;
+  for (std::int64_t i = 0; i < t.steps; ++i) {
+    for (int s = 0; s < kKeyStreams; ++s) {
+      const float* v = t.value[s] + i * t.value_stride + c;
+      const FourVectors value = {hn::LoadU(TileTag(), v), hn::LoadU(TileTag(), v + lanes),
+                                 hn::LoadU(TileTag(), v + 2 * lanes), hn::LoadU(TileTag(), v + 3 * lanes)};
+      const auto add = [&](int r, FourVectors& sum) HWY_ATTR {
+        const TileVector weight = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
+        sum.s0 = hn::MulAdd(weight, value.s0, sum.s0);
+        sum.s1 = hn::MulAdd(weight, value.s1, sum.s1);
+        sum.s2 = hn::MulAdd(weight, value.s2, sum.s2);
+        sum.s3 = hn::MulAdd(weight, value.s3, sum.s3);
+      };
+      add(0, r0);
+      if constexpr (kRows > 1) add(1, r1);
+      if constexpr (kRows > 2) add(2, r2);
+      if constexpr (kRows > 3) add(3, r3);
+    }
+  }
+  const auto finish = [&](int r, const FourVectors& sum) HWY_ATTR {
+    const TileVector rescale = hn::Set(d, t.rescale[row + r]);
+    float* to = t.context + (row + r) * t.columns + c;
+    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to), sum.s0), d, to);
+    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + lanes), sum.s1), d, to + lanes);
+    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 2 * lanes), sum.s2), d, to + 2 * lanes);
+    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 3 * lanes), sum.s3), d, to + 3 * lanes);
+  };
+  finish(0, r0);
+  if constexpr (kRows > 1) finish(1, r1);
+  if constexpr (kRows > 2) finish(2, r2);
+  if constexpr (kRows > 3) finish(3, r3);
+}
+
+/// What is left of the columns, a vector or an element at a time.
+HWY_INLINE void ContextRest(const FewContext& t, std::int64_t row, std::int64_t begin) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  const float* p = t.scores + row * t.row_stride;
+  float* to = t.context + row * t.columns;
+  std::int64_t c = begin;
+  for (; c + lanes <= t.columns; c += lanes) {
+    auto sum = hn::Mul(hn::Set(d, t.rescale[row]), hn::LoadU(d, to + c));
+    for (int s = 0; s < kKeyStreams; ++s) {
+      const float* v = t.value[s] + c;
+      for (std::int64_t i = 0; i < t.steps; ++i) {
+        sum = hn::MulAdd(hn::Set(d, p[s * t.steps + i]), hn::LoadU(TileTag(), v + i * t.value_stride), sum);
+      }
+    }
+    hn::StoreU(sum, d, to + c);
+  }
+  for (; c < t.columns; ++c) {
+    float sum = t.rescale[row] * to[c];
+    for (int s = 0; s < kKeyStreams; ++s) {
+      const float* v = t.value[s] + c;
+      for (std::int64_t i = 0; i < t.steps; ++i) sum += p[s * t.steps + i] * v[i * t.value_stride];
+    }
+    to[c] = sum;
+  }
+}
+
+inline void ContextFew(const FewContext& t) {
+  const std::int64_t four = 4 * hn::Lanes(TileTag());
+  std::int64_t c = 0;
+  for (; c + four <= t.columns; c += four) {
+    std::int64_t row = 0;
+    for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ContextColumns4<kRowsAtOnce>(t, row, c);
+    if (kRowsAtOnce > 2 && t.rows - row >= 2) {
+      ContextColumns4<2>(t, row, c);
+      row += 2;
+    }
+    if (row < t.rows) ContextColumns4<1>(t, row, c);
+  }
+  for (std::int64_t row = 0; row < t.rows; ++row) ContextRest(t, row, c);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_FEW_QUERIES_INL_H_

@@ -1,0 +1,58 @@
+// Attention of a few query rows against many keys: memory is the limit, so each key and value row is read once for all
+// rows, from four places of the sequence at a time. The steps on one block; knows no masks and no tasks.
+#pragma once
+
+#include <cstdint>
+
+namespace headway {
+
+/// Streams of a step: one key from each quarter of the sequence. One sequential stream is bound by the misses that a
+/// core has in flight (measured: half the bandwidth on Zen 3).
+inline constexpr int kKeyStreams = 4;
+
+/// scores[r][s · steps + i] = queries[r] · key of step i in stream s.
+struct FewScores {
+  const float* key[kKeyStreams];  // first row of each stream; innermost stride 1
+  std::int64_t key_stride;        // floats between keys
+  std::int64_t steps;             // keys of each stream
+  const float* queries;           // [rows, depth], scaled
+  std::int64_t rows;
+  std::int64_t depth;
+  float* scores;  // [rows, row_stride]
+  std::int64_t row_stride;
+};
+
+/// context[r] = rescale[r] · context[r] + Σ scores[r][s · steps + i] · value of step i in stream s.
+struct FewContext {
+  const float* value[kKeyStreams];
+  std::int64_t value_stride;
+  std::int64_t steps;
+  const float* scores;  // [rows, row_stride], exps
+  std::int64_t row_stride;
+  std::int64_t rows;
+  std::int64_t columns;
+  const float* rescale;  // [rows]
+  float* context;        // [rows, columns]
+};
+
+/// Running softmax of one row over n new scores, in place: exps, and the state.
+struct FewSoftmax {
+  float* scores;  // [n]
+  std::int64_t n;
+  float* maximum;
+  float* sum;
+  float* rescale;  // exp(old maximum − new)
+};
+
+/// Kernels of one target, resolved once at plan time.
+struct FewQueriesKernels {
+  const char* target;
+  void (*score)(const FewScores&);
+  void (*softmax)(const FewSoftmax&);
+  void (*context)(const FewContext&);
+};
+
+/// Of the current target (target.h).
+FewQueriesKernels few_queries_kernels();
+
+}  // namespace headway
