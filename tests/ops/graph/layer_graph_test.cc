@@ -203,7 +203,7 @@ TEST(AttentionNode, RunsTheCore) {
                            list(tensor_of<float>({1, 1, 1, 1}, {0}), tensor_of<float>({1, 1, 1, 2}, {0, 0}),
                                 tensor_of<float>({1, 1, 1, 1}, {1})));
                   }),
-                  "key has dims [1, 1, 1, 2], expected [1, 1, 1, 1]");
+                  "key has dims [1, 1, 1, 2], expected a last dim of 1");
 }
 
 }  // namespace
