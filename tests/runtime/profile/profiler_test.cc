@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -22,12 +23,18 @@ constexpr Zone kSoftmax{"softmax", "attention"};
 constexpr Zone kNode{"mha", "node"};
 
 TEST(Ticks, MeasureTime) {
-  const auto clock = std::chrono::steady_clock::now();
-  const std::uint64_t ticks = ticks_now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  const double by_ticks = static_cast<double>(ticks_now() - ticks) * nanoseconds_per_tick();
-  const double by_clock = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - clock).count();
-  EXPECT_NEAR(by_ticks / by_clock, 1.0, 0.02);
+  const double tick = nanoseconds_per_tick();  // the first call takes milliseconds
+  // Somebody else may take the core between the two clocks: the best of some tries counts.
+  double error = 1;
+  for (int i = 0; i < 20 && error > 0.01; ++i) {
+    const auto clock = std::chrono::steady_clock::now();
+    const std::uint64_t ticks = ticks_now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const double by_ticks = static_cast<double>(ticks_now() - ticks) * tick;
+    const double by_clock = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - clock).count();
+    error = std::abs(by_ticks / by_clock - 1);
+  }
+  EXPECT_LT(error, 0.01);
 }
 
 TEST(Profiler, TotalsAreMergedOverWorkers) {
