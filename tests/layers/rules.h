@@ -40,7 +40,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"gtest/", "gmock/"}, {"tests/"}},
     {{"benchmark/"}, {"perf/"}},
     // The machine: files, memory and time stamps.
-    {{"sys/", "unistd.h", "fcntl.h", "sched.h", "dlfcn.h", "x86intrin.h", "cpuid.h"},
+    {{"sys/", "unistd.h", "fcntl.h", "sched.h", "dlfcn.h", "malloc.h", "x86intrin.h", "cpuid.h"},
      Patterns{"runtime/tensor/", "runtime/threads/", "runtime/profile/", "runtime/safetensors/"} + kOutside},
 
     // runtime/: its public headers are for everyone, except that the maths in ops/ does not know that a graph exists.
