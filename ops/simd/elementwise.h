@@ -22,9 +22,9 @@ using UnaryKernel = void (*)(const void* x, void* y, std::int64_t n);
 /// f32 kernels of one SIMD target, resolved once at plan time. NaN gives NaN in all of them.
 struct ElementwiseKernels {
   BinaryKernel add, sub, mul, div;
-  UnaryKernel exp;         ///< relative error ≤ 5e-7; 0 below −87.7, inf above 88.72
+  UnaryKernel exp;         ///< relative error ≤ 5e-7; inf above 88.72
   UnaryKernel tanh;        ///< relative error ≤ 5e-7
-  UnaryKernel sigmoid;     ///< relative error ≤ 5e-7; 0 below −87.7
+  UnaryKernel sigmoid;     ///< relative error ≤ 5e-7
   UnaryKernel erf;         ///< relative error ≤ 3e-7
   UnaryKernel gelu;        ///< x·Φ(x); error ≤ 3e-7·|x| everywhere, relative ≤ 5e-6 for x ≥ −5
   UnaryKernel gelu_tanh;   ///< x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))); error ≤ 5e-7·|x|
