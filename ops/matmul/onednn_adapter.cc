@@ -66,6 +66,8 @@ const dnnl::engine& engine() {
 }
 
 Desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  // oneDNN 3.7 takes the rows of a single column for neighbours as long as a stride of 1 is there to suggest it.
+  if (columns == 1 && rows > 1) return Desc({rows, columns}, kF32, dnnl::memory::dims{stride, stride * rows});
   return Desc({rows, columns}, kF32, dnnl::memory::dims{rows == 1 ? columns : stride, 1});
 }
 
