@@ -14,8 +14,9 @@ struct Labels {
 std::optional<Labels> labels_of(const Node& node, Facts* facts) {
   if (node.inputs.size() != 2) return std::nullopt;
   if (node.op == "MatMul") {
-    const int rank = facts->rank(node.inputs[0]);
-    if (rank != facts->rank(node.inputs[1])) return std::nullopt;
+    // A mask of unknown rank leaves the rank of the probabilities open; that of the values is the one that counts.
+    const int rank = facts->rank(node.inputs[1]);
+    if (facts->rank(node.inputs[0]) >= 0 && facts->rank(node.inputs[0]) != rank) return std::nullopt;
     if (rank == 3) return Labels{"bqd", "bdk", "bqk"};
     if (rank == 4) return Labels{"bhqd", "bhdk", "bhqk"};
     return std::nullopt;

@@ -64,6 +64,9 @@ FactRules::Rule FactRules::rule_of(const std::string& op) {
     add({"Split"}, &FactRules::split);
     add({"Slice"}, &FactRules::slice);
     add({"Gather"}, &FactRules::gather);
+    add({"GatherND"}, &FactRules::gather_nd);
+    add({"Conv"}, &FactRules::conv);
+    add({"Tile", "Pad"}, &FactRules::same_rank);
     add({"Range"}, &FactRules::range);
     add({"ConstantOfShape"}, &FactRules::constant_of_shape);
     add({"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceProd"}, &FactRules::reduce);
@@ -174,7 +177,36 @@ void FactRules::transpose(Fact* out) {
 }
 
 void FactRules::expand(Fact* out) {
-  if (in(1).elements) out->dims = broadcast(in(0).dims, in(1).elements);
+  if (!in(1).elements) return;
+  DimList wanted = *in(1).elements;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!facts_.is_size(wanted[i])) wanted[i] = unknown("d", static_cast<int>(i));
+  }
+  out->dims = broadcast(in(0).dims, wanted);
+}
+
+void FactRules::same_rank(Fact* out) {
+  if (in(0).dims) out->dims = unknown_dims(in(0).rank());
+}
+
+void FactRules::conv(Fact* out) {
+  same_rank(out);
+  const auto& weight = in(1).dims;
+  if (!out->dims || !weight || out->dims->size() < 2 || weight->empty()) return;
+  (*out->dims)[0] = (*in(0).dims)[0];
+  (*out->dims)[1] = (*weight)[0];
+}
+
+void FactRules::gather_nd(Fact* out) {
+  const auto& from = in(0).dims;
+  const auto& at = in(1).dims;
+  const std::int64_t batch = node_.attributes.integer("batch_dims", 0);
+  if (!from || !at || at->empty() || !at->back().is_number() || batch < 0) return;
+  const std::int64_t gone = batch + at->back().factor;
+  if (gone < batch || gone > static_cast<std::int64_t>(from->size())) return;
+  DimList dims(at->begin(), at->end() - 1);
+  dims.insert(dims.end(), from->begin() + gone, from->end());
+  out->dims = std::move(dims);
 }
 
 void FactRules::reduce(Fact* out) {

@@ -37,6 +37,9 @@ class FactRules {
   void split(Fact* out);
   void slice(Fact* out);
   void gather(Fact* out);
+  void gather_nd(Fact* out);
+  void conv(Fact* out);
+  void same_rank(Fact* out);
   void range(Fact* out);
   void constant_of_shape(Fact* out);
   void reduce(Fact* out);

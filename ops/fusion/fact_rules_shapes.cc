@@ -79,7 +79,7 @@ void FactRules::reshape(Fact* out) {
       inferred = i;
       dims.emplace_back(1);
     } else {
-      dims.push_back(wanted[i]);
+      dims.push_back(facts_.is_size(wanted[i]) ? wanted[i] : unknown("d", static_cast<int>(i)));
     }
   }
   if (inferred) {
@@ -115,8 +115,12 @@ void FactRules::flatten(Fact* out) {
 void FactRules::squeeze(Fact* out) {
   out->elements = in(0).elements;
   const auto axes = integers(1, "axes");
-  if (!in(0).dims || !axes || axes->empty()) return;
+  if (!in(0).dims || !axes) return;
   std::vector<bool> gone(in(0).dims->size());
+  for (std::size_t i = 0; i < gone.size() && axes->empty(); ++i) {
+    if (!(*in(0).dims)[i].is_number()) return;  // without axes every 1 goes, and that may be one
+    gone[i] = (*in(0).dims)[i].is(1);
+  }
   for (const std::int64_t one : *axes) {
     const auto axis = axis_of(one, gone.size());
     if (!axis) return;
@@ -278,8 +282,12 @@ void FactRules::range(Fact* out) {
 
 void FactRules::constant_of_shape(Fact* out) {
   out->type = has(1) ? in(1).type : DataType::kF32;
-  out->dims = in(0).elements;
-  if (!out->dims || !has(1) || !in(1).elements || in(1).elements->size() != 1 || out->dims->size() > 1) return;
+  if (!in(0).elements) return;
+  out->dims = *in(0).elements;
+  for (std::size_t i = 0; i < out->dims->size(); ++i) {
+    if (!facts_.is_size((*out->dims)[i])) (*out->dims)[i] = unknown("d", static_cast<int>(i));
+  }
+  if (!has(1) || !in(1).elements || in(1).elements->size() != 1 || out->dims->size() > 1) return;
   const Dim count = out->dims->empty() ? Dim(1) : (*out->dims)[0];
   if (count.is_number() && count.factor <= 16) {
     out->elements = DimList(static_cast<std::size_t>(count.factor), (*in(1).elements)[0]);

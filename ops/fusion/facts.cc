@@ -85,7 +85,20 @@ void Facts::derive(int node) {
   outputs.resize(made.outputs.size());
   facts_.resize(static_cast<std::size_t>(draft_.num_values()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    name_elements(made.outputs[i], &outputs[i]);
     if (made.outputs[i] != kNoValue) facts_[static_cast<std::size_t>(made.outputs[i])] = std::move(outputs[i]);
+  }
+}
+
+/// Short lists of integers that no rule reads are at least themselves.
+void Facts::name_elements(ValueId value, Fact* fact) {
+  if (fact->elements || !fact->dims || (fact->type != DataType::kI64 && fact->type != DataType::kI32)) return;
+  if (fact->rank() > 1 || (fact->rank() == 1 && !(*fact->dims)[0].is_number())) return;
+  const std::int64_t count = fact->rank() == 0 ? 1 : (*fact->dims)[0].factor;
+  if (count < 0 || count > kMostElements) return;
+  fact->elements.emplace();
+  for (std::int64_t i = 0; i < count; ++i) {
+    fact->elements->push_back(unknowns_.named(std::to_string(value) + "e" + std::to_string(i), false));
   }
 }
 

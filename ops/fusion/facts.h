@@ -39,6 +39,7 @@ class Facts {
  private:
   friend class FactRules;
   void derive(int node);
+  void name_elements(ValueId value, Fact* fact);
 
   const Draft& draft_;
   Unknowns unknowns_;
