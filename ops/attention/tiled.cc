@@ -206,8 +206,12 @@ class TiledAttention final : public AttentionImplementation {
 }  // namespace
 
 std::string tiled_refusal(const AttentionSpec& spec) {
-  constexpr std::int64_t kMaxKeys = (std::int64_t{1} << 31) - 1;
-  if (spec.key_len > kMaxKeys) return "key_len = " + std::to_string(spec.key_len) + " does not fit 31 bits";
+  // Limits are 32-bit, and up to twice the sum of both lengths is added to them.
+  constexpr std::int64_t kMaxPositions = std::int64_t{1} << 29;
+  const std::int64_t positions = spec.query_len + spec.key_len;
+  if (positions > kMaxPositions) {
+    return "query_len + key_len = " + std::to_string(positions) + ", at most " + std::to_string(kMaxPositions);
+  }
   return {};
 }
 

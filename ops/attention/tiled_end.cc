@@ -1,6 +1,8 @@
 // The end of a group: context to rows of memory, rows that saw nothing, and rows that a hidden NaN or infinity reached.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "ops/attention/tiled_scores.h"
@@ -10,10 +12,13 @@ namespace headway {
 namespace {
 
 bool row_is_finite(const float* row, std::int64_t columns, std::int64_t stride) {
-  // x·0 is 0 for finite x and NaN otherwise; the sum keeps the NaN. One loop without branches.
-  float probe = 0;
-  for (std::int64_t c = 0; c < columns; ++c) probe += row[c * stride] * 0.0f;
-  return probe == 0.0f;
+  // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers, because a sum of floats
+  // would have to be added in order.
+  std::uint32_t carried = 0;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    carried |= (std::bit_cast<std::uint32_t>(row[c * stride]) & 0x7fffffffu) + 0x00800000u;
+  }
+  return carried < 0x80000000u;
 }
 
 /// A hidden key's weight is exactly 0, but 0·NaN is NaN. Rows whose weights are finite and whose output is not are
@@ -54,7 +59,8 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
     const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
     if (hides) mend_rows(task, rows, panels);
   }
-  for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
+  const bool none_empty = !task.bias.any() && !rows.all.empty();
+  for (std::int64_t lane = 0; lane < rows.group.rows && !(any_block && none_empty); ++lane) {
     if (any_block && !is_empty_row(task, rows, panels, lane)) continue;
     for (std::int64_t c = 0; c < columns; ++c) rows.tables.out_rows[lane][c * stride] = empty;
   }

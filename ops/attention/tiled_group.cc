@@ -24,10 +24,14 @@ void place_run(const AttentionArgs& args, std::int64_t batch, const Visibility& 
     tables.query_rows[run.lane + i] = query + i * qs[2];
     tables.out_rows[run.lane + i] = out + i * os[2];
   }
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    const KeyRange seen = visibility.row(run.place.query + i);
-    tables.first[run.lane + i] = static_cast<std::int32_t>(seen.begin);
-    tables.end[run.lane + i] = static_cast<std::int32_t>(std::max(seen.begin, seen.end));
+  // 32-bit arithmetic in a loop of its own, so that the compiler can vectorise it. Bounds are clamped to ±(Sq + Skv).
+  const auto first = static_cast<std::int32_t>(visibility.first() + run.place.query);
+  const auto end = static_cast<std::int32_t>(visibility.last() + run.place.query + 1);
+  const auto limit = static_cast<std::int32_t>(visibility.limit());
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(run.count); ++i) {
+    const std::int32_t begin = std::clamp(first + i, 0, limit);
+    tables.first[run.lane + i] = begin;
+    tables.end[run.lane + i] = std::max(begin, std::clamp(end + i, 0, limit));
   }
 }
 
