@@ -15,7 +15,7 @@ void add_execution_options(CLI::App* command, ExecutionOptions* options) {
   command->add_option("--threads", options->threads, "Threads (default: one a core)")
       ->check(CLI::Range(1, kMostThreads));
   command->add_option("--implementation", options->implementation,
-                      "Force an attention implementation: tiled, onednn_tiles, reference (also HEADWAY_ATTENTION)");
+                      "Force an attention implementation, of those that info lists (also HEADWAY_ATTENTION)");
   command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
 }
 
