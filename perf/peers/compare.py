@@ -35,6 +35,8 @@ def arguments():
         parser.error(f"--threads is \"{options.threads}\", expected numbers separated by commas")
     if min(options.threads) < 1 or options.rounds < 1 or options.turn <= 0:
         parser.error("--threads, --rounds and --turn must be positive")
+    if options.out.endswith(".json"):
+        parser.error(f"--out is \"{options.out}\": it names the table, and the JSON file goes beside it")
     unknown = set(options.peers.split(",")) - {"torch", "ort", "none"}
     if unknown:
         parser.error(f"--peers has {', '.join(sorted(unknown))}, expected torch, ort or none")

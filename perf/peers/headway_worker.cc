@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -50,7 +51,6 @@ struct Job {
   AlignedBuffer workspace;
   Tensor out;
   std::function<void()> run;
-  std::string ran;
   std::string explain;
 };
 
@@ -68,6 +68,19 @@ AttentionSpec attention_of(const json& shape) {
   return spec;
 }
 
+/// The parts of an explanation, each up to the first detail: "output: highway AVX3; …". Refusals are indented.
+std::string summary_of(const std::string& explanation) {
+  std::istringstream lines(explanation);
+  std::string summary;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with(' ') || colon == std::string::npos) continue;
+    if (!summary.empty()) summary += "; ";
+    summary += line.substr(0, line.find(',', colon));
+  }
+  return summary;
+}
+
 void prepare_core(const json& shape, Job* job) {
   const AttentionSpec spec = attention_of(shape);
   job->core.emplace(spec);
@@ -80,7 +93,6 @@ void prepare_core(const json& shape, Job* job) {
   if (spec.key_mask != MaskKind::kNone) args.key_mask = job->input("key_mask");
   args.out = job->out.view();
   job->run = [job, args] { job->core->run(args, job->workspace.data(), job->threads); };
-  job->ran = job->core->implementation();
   job->explain = job->core->explain();
 }
 
@@ -104,7 +116,6 @@ void prepare_layer(const json& shape, Job* job) {
   if (spec.attention.key_mask != MaskKind::kNone) args.key_mask = job->input("key_mask");
   args.out = job->out.view();
   job->run = [job, args] { job->layer->run(args, job->workspace.data(), job->threads); };
-  job->ran = job->layer->core().implementation();
   job->explain = job->layer->explain();
 }
 
@@ -129,7 +140,7 @@ json answer(const json& request, std::unique_ptr<Job>* job) {
     shape.at("kind") == "core" ? prepare_core(shape, made.get()) : prepare_layer(shape, made.get());
     *job = std::move(made);
     const json variant = {{"name", (*job)->core ? "Attention" : "MultiHeadAttention"},
-                          {"ran", (*job)->ran},
+                          {"ran", summary_of((*job)->explain)},
                           {"explain", (*job)->explain}};
     return {{"variants", {variant}}};
   }

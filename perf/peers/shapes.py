@@ -11,7 +11,7 @@ def core(group, name, heads, query_len, head_dim, key_len=None, kv_heads=None, c
 
 
 def layer(name, heads, seq, embed_dim, batch=1, causal=False, key_mask=False):
-    group = "layer, h >= 64" if heads >= 64 else "layer"
+    group = "layer h>=64" if heads >= 64 else "layer"
     return core(group, name, heads, seq, embed_dim // heads, causal=causal, batch=batch,
                 key_mask=key_mask) | dict(kind="layer")
 
