@@ -69,11 +69,12 @@ int make_attention(AttentionParts parts, Draft* draft, Facts* facts, FusedGroup*
   group->kind = "Attention";
   group->mask = parts.mask.kind;
   group->weights_output = parts.weights != kNoValue;
-  const int heads = parts.query.rank() == 4 ? 1 : 0;
   group->head_dim = number_of(operand_dim(facts, parts.query, parts.query.rank() - 1));
-  if (heads == 1) {
+  if (parts.query.rank() == 4) {
     group->heads = number_of(operand_dim(facts, parts.query, 1));
     group->kv_heads = number_of(operand_dim(facts, parts.key, 1));
+  } else if (const auto joined = operand_dim(facts, parts.query, 0); joined && !joined->is_number()) {
+    group->heads = group->kv_heads = joined->factor;  // of batch · heads, where the batch has a name
   }
   return draft->producer(outputs[0]);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace headway::fusion {
@@ -47,6 +48,13 @@ inline std::optional<Dim> divided(const Dim& a, const Dim& b) {
   return quotient;
 }
 
+/// For the names of unknowns made from others.
+inline std::string text(const Dim& dim) {
+  std::string result = std::to_string(dim.factor);
+  for (const int unknown : dim.unknowns) result += "*" + std::to_string(unknown);
+  return result;
+}
+
 /// Hands out unknowns; the same text gets the same one.
 class Unknowns {
  public:
@@ -65,16 +73,23 @@ class Unknowns {
                                           [&](int unknown) { return sizes_[static_cast<std::size_t>(unknown)]; });
   }
 
+  /// The smaller of two sizes.
+  Dim smaller(const Dim& a, const Dim& b) {
+    const Dim dim = named("min " + text(a) + " " + text(b), true);
+    bounds_[dim.unknowns[0]] = {a, b};
+    return dim;
+  }
+  /// True for smaller(larger, anything): where the two meet as axes they are equal, or both are 1.
+  bool is_cut_of(const Dim& dim, const Dim& larger) const {
+    if (dim.factor != 1 || dim.unknowns.size() != 1) return false;
+    const auto found = bounds_.find(dim.unknowns[0]);
+    return found != bounds_.end() && (found->second.first == larger || found->second.second == larger);
+  }
+
  private:
   std::map<std::string, int> ids_;
+  std::map<int, std::pair<Dim, Dim>> bounds_;
   std::vector<bool> sizes_;
 };
-
-/// For the names of unknowns made from others.
-inline std::string text(const Dim& dim) {
-  std::string result = std::to_string(dim.factor);
-  for (const int unknown : dim.unknowns) result += "*" + std::to_string(unknown);
-  return result;
-}
 
 }  // namespace headway::fusion

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,6 +40,8 @@ class Draft {
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   int num_values() const { return static_cast<int>(values_.size()); }
   const Node& node(int index) const { return nodes_[static_cast<std::size_t>(index)].node; }
+  /// Number of the original node that a node stands before; its own for an original one.
+  int place_of(int index) const { return nodes_[static_cast<std::size_t>(index)].order.first; }
   /// The graph's inputs with types and dims.
   const std::vector<GraphInput>& inputs() const { return graph_.inputs(); }
 
@@ -92,7 +95,7 @@ class Draft {
 
   const Graph& graph_;
   std::vector<Value> values_;
-  std::vector<DraftNode> nodes_;
+  std::deque<DraftNode> nodes_;  ///< nodes stay where they are when more are added
   std::vector<ValueId> outputs_;
   std::map<std::uint32_t, ValueId> numbers_;  ///< by bits: NaN has no order
 };

@@ -66,7 +66,8 @@ FactRules::Rule FactRules::rule_of(const std::string& op) {
     add({"Gather"}, &FactRules::gather);
     add({"GatherND"}, &FactRules::gather_nd);
     add({"Conv"}, &FactRules::conv);
-    add({"Tile", "Pad"}, &FactRules::same_rank);
+    add({"Tile"}, &FactRules::tile);
+    add({"Pad"}, &FactRules::same_rank);
     add({"Range"}, &FactRules::range);
     add({"ConstantOfShape"}, &FactRules::constant_of_shape);
     add({"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceProd"}, &FactRules::reduce);
@@ -113,8 +114,8 @@ std::optional<DimList> FactRules::broadcast(const std::optional<DimList>& a, con
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     Dim& x = dims[longer.size() - shorter.size() + i];
     const Dim& y = shorter[i];
-    if (x == y || y.is(1)) continue;
-    if (x.is(1) || y.is_number()) {
+    if (x == y || y.is(1) || unknowns_.is_cut_of(y, x)) continue;
+    if (x.is(1) || y.is_number() || unknowns_.is_cut_of(x, y)) {
       x = y;  // an unknown size that meets a number other than 1 is 1 or that number
     } else if (!x.is_number()) {
       x = unknowns_.named("max " + std::min(text(x), text(y)) + " " + std::max(text(x), text(y)), true);
@@ -189,6 +190,15 @@ void FactRules::same_rank(Fact* out) {
   if (in(0).dims) out->dims = unknown_dims(in(0).rank());
 }
 
+void FactRules::tile(Fact* out) {
+  same_rank(out);
+  const auto& repeats = in(1).elements;
+  if (!out->dims || !repeats || repeats->size() != out->dims->size()) return;
+  for (std::size_t i = 0; i < repeats->size(); ++i) {
+    if (facts_.is_size((*repeats)[i])) (*out->dims)[i] = (*in(0).dims)[i] * (*repeats)[i];
+  }
+}
+
 void FactRules::conv(Fact* out) {
   same_rank(out);
   const auto& weight = in(1).dims;
@@ -246,12 +256,28 @@ void FactRules::gemm(Fact* out) {
   out->dims = DimList{(*a)[ta ? 1 : 0], (*b)[tb ? 0 : 1]};
 }
 
+/// Axis i of [B, H, S, D] is axis axes[i] of the tensor.
+void FactRules::native_attention(Fact* out) {
+  const int rank = in(0).rank();
+  if (rank != 3 && rank != 4) return;
+  const auto axis = [&](const char* key, std::size_t i) {
+    const std::vector<std::int64_t> axes = node_.attributes.integers(key);
+    return axes.size() == 4 ? static_cast<std::size_t>(axes[i]) : i;
+  };
+  const auto at = [&](std::size_t input, const char* key, std::size_t i) {
+    return facts_.dim(node_.inputs[input], static_cast<int>(axis(key, i)));
+  };
+  out->dims = unknown_dims(rank);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rank); ++i) {
+    const bool width = i + 1 == static_cast<std::size_t>(rank);
+    const auto dim = width ? at(2, "value_axes", i) : at(0, "query_axes", i);
+    if (dim && (width || !dim->is(1))) (*out->dims)[axis("out_axes", i)] = *dim;
+  }
+}
+
 /// Out as query, but as wide as value; packed heads are as wide as all heads together.
 void FactRules::attention(Fact* out) {
-  if (node_.op == "Attention") {
-    out->dims = unknown_dims(in(0).rank() == 3 ? 3 : 4);
-    return;
-  }
+  if (node_.op == "Attention") return native_attention(out);
   const auto& q = in(0).dims;
   const auto& v = in(2).dims;
   if (!q || !v || q->size() != v->size()) return;

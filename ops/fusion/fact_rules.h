@@ -40,12 +40,14 @@ class FactRules {
   void gather_nd(Fact* out);
   void conv(Fact* out);
   void same_rank(Fact* out);
+  void tile(Fact* out);
   void range(Fact* out);
   void constant_of_shape(Fact* out);
   void reduce(Fact* out);
   void matmul(Fact* out);
   void gemm(Fact* out);
   void attention(Fact* out);
+  void native_attention(Fact* out);
 
   bool has(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
   const Fact& in(std::size_t i);
@@ -53,6 +55,7 @@ class FactRules {
   std::optional<std::vector<std::int64_t>> integers(std::size_t input, const char* attribute);
   Dim unknown(const char* what, int i);
   DimList unknown_dims(int rank);
+  void cut(std::size_t i, std::size_t axis, std::int64_t step, Dim* size);
   std::optional<DimList> broadcast(const std::optional<DimList>& a, const std::optional<DimList>& b);
   std::optional<DimList> element_arithmetic();
   std::optional<Dim> arithmetic(const Dim& a, const Dim& b);

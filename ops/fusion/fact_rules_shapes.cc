@@ -209,6 +209,19 @@ void FactRules::split(Fact* out) {
   more_.assign(all.begin() + 1, all.end());
 }
 
+/// Elements [0, end) of an axis where the end or the axis is not a number.
+void FactRules::cut(std::size_t i, std::size_t axis, std::int64_t step, Dim* size) {
+  const auto& starts = in(1).elements;
+  const auto& ends = in(2).elements;
+  const bool from_start = step == 1 && starts && ends && i < starts->size() && i < ends->size() && (*starts)[i].is(0);
+  if (from_start && (*ends)[i].is_number() && (*ends)[i].factor >= std::numeric_limits<int>::max()) return;
+  if (from_start && facts_.is_size((*ends)[i])) {
+    *size = unknowns_.smaller((*ends)[i], *size);
+  } else {
+    *size = unknown("d", static_cast<int>(axis));
+  }
+}
+
 void FactRules::slice(Fact* out) {
   const auto& from = in(0);
   const auto starts = integers(1, "starts");
@@ -229,8 +242,7 @@ void FactRules::slice(Fact* out) {
     const bool numbers = starts && ends && steps && i < starts->size() && i < ends->size();
     std::int64_t step = !numbers || steps->size() <= i ? 1 : (*steps)[i];
     if (!numbers || !size.is_number() || step <= 0) {
-      const bool whole = numbers && step == 1 && (*starts)[i] == 0 && (*ends)[i] >= std::numeric_limits<int>::max();
-      if (!whole) size = unknown("d", static_cast<int>(*axis));
+      cut(i, *axis, step, &size);
       continue;
     }
     const std::int64_t n = size.factor;

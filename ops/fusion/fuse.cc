@@ -7,6 +7,7 @@
 #include "ops/fusion/canonical.h"
 #include "ops/fusion/draft.h"
 #include "ops/fusion/facts.h"
+#include "ops/fusion/frame.h"
 
 namespace headway {
 
@@ -25,14 +26,16 @@ Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) {
     FusedGroup group;
     if (op == "Softmax") {
       Failure failure;
-      if (fuse_core(i, &draft, &facts, &group, &failure) >= 0) {
+      if (const int made = fuse_core(i, &draft, &facts, &group, &failure); made >= 0) {
+        fuse_frame(made, &draft, &facts, &group);
         report->fused.push_back(group);
       } else {
         report->missed.push_back({name, op, failure.edge()});
       }
     } else if (op == "onnx.Attention") {
       group = {.node = name, .kind = "Attention", .mask = "as the node has it"};
-      fuse_onnx_attention(i, &draft, &facts, &group);
+      const int made = fuse_onnx_attention(i, &draft, &facts, &group);
+      if (made >= 0) fuse_frame(made, &draft, &facts, &group);
       report->fused.push_back(group);
     }
   }
