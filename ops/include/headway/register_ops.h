@@ -14,19 +14,28 @@
 //     head_dim, value_head_dim, add_zero_attention, self_attention (1: key and value are not read; default: absent),
 //     weights ("out_in": y = x·Wᵀ, the default; "in_out": y = x·W). A mask known when a shape is planned is used by
 //     value: one that hides nothing is dropped, a causal one becomes a causal limit.
-//   MatMul              a, b → a·b, numpy's rules for any rank
-//   Softmax             x → softmax over the attribute axis (default −1)
-//   Add, Mul            a, b → with broadcasting, right-aligned
-//   Reshape             x (any type) → the attribute dims: one −1 is inferred, 0 copies the input's dim
-//   Transpose           x (any type) → the attribute perm (default: axes reversed)
+//   Operators of ONNX as opsets 13 to 25 define them, attributes by their ONNX names; where a list was an attribute
+//   first and became an input, both are taken. Lists that decide a shape must follow from shapes or be constants.
+//     elementwise   Abs Add And Cast CastLike Ceil Clip Cos Div Equal Erf Exp Floor Gelu Greater GreaterOrEqual IsInf
+//     IsNaN
+//                   Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sin
+//                   Softplus Sqrt Sub Sum Tan Tanh Where Xor, com.microsoft.Gelu
+//     shapes        Concat ConstantOfShape (value is input 1) Dropout (inference) Expand Flatten Gather GatherElements
+//                   GatherND Identity If (condition, then, else) Pad Range Reshape (also by the attribute dims) Shape
+//                   Size Slice Split Squeeze Tile Transpose Trilu Unsqueeze
+//     reductions    CumSum Softmax and Reduce- L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare
+//     norms         LayerNormalization RMSNormalization SimplifiedLayerNormalization (also as com.microsoft's),
+//                   com.microsoft.SkipLayerNormalization and SkipSimplifiedLayerNormalization (f32)
+//     products      Conv (1 to 3 axes) Einsum Gemm MatMul
+//   Types f32, f64, f16, bf16, i8, u8, i32, i64, bool as ONNX allows them. f16 and bf16 are computed in f32. No input
+//   is undefined: integers wrap, x / 0 is 0, NaN is cast to 0 and what does not fit to the nearest integer.
 #pragma once
 
 #include "headway/operator.h"
 
 namespace headway {
 
-/// Adds every operator of ops/ to a registry: MultiHeadAttention, Attention, MatMul, Softmax, Add, Mul, Reshape,
-/// Transpose.
+/// Adds every operator of ops/ to a registry.
 void register_ops(Registry* registry);
 
 }  // namespace headway
