@@ -12,6 +12,7 @@ std::unique_ptr<Operator> make_attention_op();
 std::unique_ptr<Operator> make_onnx_attention_op();
 std::unique_ptr<Operator> make_rotary_embedding_op();
 std::unique_ptr<Operator> make_microsoft_rotary_embedding_op();
+std::unique_ptr<Operator> make_linear_op();
 std::unique_ptr<Operator> make_if_op();
 
 // Operators that are entries of a table (table_op.h), a file of them at a time.

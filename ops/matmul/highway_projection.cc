@@ -42,7 +42,7 @@ class HighwayProjection final : public Projection {
 
   void run_task(std::int64_t task, int, const float* x, float* y, std::byte*) const override {
     // Row blocks come first: tasks that follow each other share their panels.
-    const Block block = block_of(task);
+    const MatmulTile block = task_tile(task);
     kernels_.multiply({.x = x + block.row * spec_.x_stride,
                        .x_stride = spec_.x_stride,
                        .rows = block.rows,
@@ -55,22 +55,20 @@ class HighwayProjection final : public Projection {
   }
 
   Work task_work(std::int64_t task) const override {
-    const Block block = block_of(task);
+    const MatmulTile block = task_tile(task);
     const std::int64_t flops = 2 * block.rows * block.columns * spec_.depth;
     const std::int64_t floats = (block.rows + block.columns) * spec_.depth + block.rows * block.columns;
     return {.flops_nominal = flops, .flops_executed = flops, .bytes = 4 * floats};
   }
 
- private:
-  struct Block {
-    std::int64_t row, rows, column, columns;
-  };
-  Block block_of(std::int64_t task) const {
+  MatmulTile task_tile(std::int64_t task) const override {
     const std::int64_t row_blocks = ceil_div(spec_.rows, row_block_);
     const std::int64_t row = task % row_blocks * row_block_;
     const std::int64_t column = task / row_blocks * column_block_;
     return {row, std::min(row_block_, spec_.rows - row), column, std::min(column_block_, spec_.columns - column)};
   }
+
+ private:
   float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
   float* bias() const { return reinterpret_cast<float*>(bias_.data()); }
 

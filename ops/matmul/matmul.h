@@ -24,6 +24,11 @@ struct PackedMatmulSpec {
   std::string implementation = {};  ///< forces one by name ("highway", "onednn"); empty: the table chooses
 };
 
+/// The part of y that one task writes.
+struct MatmulTile {
+  std::int64_t row, rows, column, columns;
+};
+
 class PackedMatmul {
  public:
   /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are copied.
@@ -40,6 +45,7 @@ class PackedMatmul {
   void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const;
   /// Flops of one task, and the bytes of its x, weights and y.
   Work task_work(std::int64_t task) const;
+  MatmulTile task_tile(std::int64_t task) const;
   std::int64_t task_flops(std::int64_t task) const { return task_work(task).flops_nominal; }
   /// All tasks, in parallel.
   void run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,

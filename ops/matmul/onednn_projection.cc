@@ -65,6 +65,11 @@ class OnednnProjection final : public Projection {
   std::int64_t tasks() const override { return row_blocks_ * chunks_; }
   void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const override;
   Work task_work(std::int64_t task) const override;
+  MatmulTile task_tile(std::int64_t task) const override {
+    const std::int64_t block = task % row_blocks_;
+    const std::int64_t chunk = task / row_blocks_;
+    return {block * split_.row_block, rows_of(block), chunk * split_.column_block, columns_of(chunk)};
+  }
 
  private:
   PackedMatmulSpec spec_;

@@ -67,6 +67,8 @@ void PackedMatmul::run_task(std::int64_t task, int worker, const float* x, float
 
 Work PackedMatmul::task_work(std::int64_t task) const { return impl_->projection->task_work(task); }
 
+MatmulTile PackedMatmul::task_tile(std::int64_t task) const { return impl_->projection->task_tile(task); }
+
 void PackedMatmul::run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
                        const Zone& zone) const {
   threads.parallel_for(tasks(), [&](std::int64_t task, int worker) {

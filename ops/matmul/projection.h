@@ -21,6 +21,7 @@ class Projection {
   virtual std::int64_t tasks() const = 0;
   virtual void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const = 0;
   virtual Work task_work(std::int64_t task) const = 0;
+  virtual MatmulTile task_tile(std::int64_t task) const = 0;
 };
 
 /// Weights [N, K] and bias [N] or null, as checked by PackedMatmul.
