@@ -138,9 +138,11 @@ struct BlockCount {
 
 BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part& part, bool tail) {
   BlockCount count;
-  for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
-    const std::int64_t begin = tail ? part.begin : std::max<std::int64_t>(part.begin, rows.tables.first[lane]);
-    const std::int64_t end = tail ? part.end : std::min<std::int64_t>(part.end, rows.tables.end[lane]);
+  const bool all_see_all = tail || (rows.all.begin <= part.begin && part.end <= rows.all.end);
+  if (all_see_all) count.pairs = rows.group.rows * (part.end - part.begin);
+  for (std::int64_t lane = 0; lane < rows.group.rows && !all_see_all; ++lane) {
+    const std::int64_t begin = std::max<std::int64_t>(part.begin, rows.tables.first[lane]);
+    const std::int64_t end = std::min<std::int64_t>(part.end, rows.tables.end[lane]);
     count.pairs += std::max<std::int64_t>(end - begin, 0);
   }
   const int vectors = rows.group.vectors;
