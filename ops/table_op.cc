@@ -18,6 +18,9 @@ class FunctionOp final : public Operator {
   int viewed_input(const NodeContext& node) const override {
     return functions_.viewed_input ? functions_.viewed_input(node) : -1;
   }
+  InputNeed planning_need(std::size_t input) const override {
+    return input == 0 ? functions_.first_input_planning : InputNeed::kElements;
+  }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo> outputs) const override {
     return functions_.plan(name_, node, Infos(outputs.begin(), outputs.end()));
   }

@@ -22,6 +22,7 @@ struct OpFunctions {
   std::function<std::unique_ptr<NodePlan>(const char* op, const NodeContext& node, const Infos& outputs)> plan;
   std::function<std::vector<Tensor>(const NodeContext& node)> known_values = {};
   std::function<int(const NodeContext& node)> viewed_input = {};
+  InputNeed first_input_planning = InputNeed::kElements;  ///< planning_need() of input 0; of others kElements
 };
 
 std::unique_ptr<Operator> make_op(const char* name, OpFunctions functions);

@@ -122,6 +122,9 @@ class F32Plan final : public NodePlan {
   std::size_t workspace_bytes(int workers) const override { return a_bytes() + product_->workspace_bytes(workers); }
   std::string explain() const override { return product_->explain() + (s_.transpose_a ? ", A copied" : ""); }
 
+  InputNeed need(std::size_t input) const override {
+    return input == 1 && product_->packs_b() ? InputNeed::kNothing : InputNeed::kElements;
+  }
   void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
     const float* a = inputs[0].as<float>();
     if (s_.transpose_a) {

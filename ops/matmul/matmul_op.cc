@@ -64,6 +64,9 @@ class F32Plan final : public NodePlan {
   F32Plan(const ProductSpec& spec, const ConstTensorView& known_b) : product_(make_product(spec, known_b)) {}
   std::size_t workspace_bytes(int workers) const override { return product_->workspace_bytes(workers); }
   std::string explain() const override { return product_->explain(); }
+  InputNeed need(std::size_t input) const override {
+    return input == 1 && product_->packs_b() ? InputNeed::kNothing : InputNeed::kElements;
+  }
   void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
     product_->run({inputs[0].as<float>(), inputs[1].as<float>(), outputs[0].as<float>(), context.workspace,
                    context.threads, context.profiler});

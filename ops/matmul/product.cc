@@ -21,6 +21,7 @@ class PackedProduct final : public Product {
                 b.permuted({1, 0}), bias) {}
   std::size_t workspace_bytes(int workers) const override { return packed_.workspace_bytes(workers); }
   std::string explain() const override { return packed_.explain(); }
+  bool packs_b() const override { return true; }
   void run(const ProductRun& args) const override {
     packed_.run(args.a, args.c, args.workspace, args.threads, args.profiler, kZoneMatmul);
   }
@@ -61,6 +62,7 @@ class TileProduct final : public Product {
            std::to_string(std::min(kColumnBlock, s_.n)) + ", " +
            std::to_string(batches_ * row_blocks_ * column_blocks_) + " tasks";
   }
+  bool packs_b() const override { return false; }
 
   void run(const ProductRun& args) const override {
     const std::int64_t blocks = row_blocks_ * column_blocks_;

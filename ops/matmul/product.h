@@ -34,6 +34,8 @@ class Product {
   virtual ~Product() = default;
   virtual std::size_t workspace_bytes(int workers) const = 0;
   virtual std::string explain() const = 0;
+  /// True when b is packed, so that a run does not read it.
+  virtual bool packs_b() const = 0;
   /// Thread-safe with distinct workspaces; allocates nothing.
   virtual void run(const ProductRun& args) const = 0;
 };

@@ -100,6 +100,9 @@ class MultiHeadAttentionPlan : public NodePlan {
       : layer_(with_known_mask(node), weights_of(node), attention_options_of(node)) {}
   std::size_t workspace_bytes(int workers) const override { return layer_.workspace_bytes(workers); }
   std::string explain() const override { return layer_.explain(); }
+  InputNeed need(std::size_t input) const override {
+    return input >= kWq && input <= kWo ? InputNeed::kNothing : InputNeed::kElements;  // packed
+  }
   void run(const RunContext& context, std::span<const ConstTensorView> inputs,
            std::span<const TensorView> outputs) const override {
     MultiHeadAttentionArgs args;

@@ -42,6 +42,23 @@ void copy_rows(const RunContext& context, std::int64_t count, std::size_t bytes,
   });
 }
 
+/// A plan that takes its first input, perhaps a large table in a file, as bytes.
+template <class Run>
+class RowsPlan final : public NodePlan {
+ public:
+  explicit RowsPlan(Run run) : run_(std::move(run)) {}
+  InputNeed need(std::size_t input) const override { return input == 0 ? InputNeed::kBytes : InputNeed::kElements; }
+  void run(const RunContext& context, Inputs inputs, Outputs outputs) const override { run_(context, inputs, outputs); }
+
+ private:
+  Run run_;
+};
+
+template <class Run>
+std::unique_ptr<NodePlan> make_rows_plan(Run run) {
+  return std::make_unique<RowsPlan<Run>>(std::move(run));
+}
+
 int gather_axis(const char* op, const NodeContext& node) {
   check_inputs(op, node, 2, 2);
   check_type(op, node, 1, {DataType::kI64, DataType::kI32});
@@ -59,7 +76,7 @@ Infos infer_gather(const char* op, const NodeContext& node) {
 }
 
 std::unique_ptr<NodePlan> plan_gather(const char* op, const NodeContext& node, const Infos&) {
-  return make_plan([op, axis = gather_axis(op, node)](const RunContext& context, Inputs inputs, Outputs outputs) {
+  return make_rows_plan([op, axis = gather_axis(op, node)](const RunContext& context, Inputs inputs, Outputs outputs) {
     if (outputs[0].count() == 0) return;
     const Dims& dims = inputs[0].dims;
     const std::int64_t indices = inputs[1].count();
@@ -156,7 +173,8 @@ std::unique_ptr<NodePlan> plan_elements(const char* op, const NodeContext& node,
 }  // namespace
 
 void add_gather_ops(Registry* registry) {
-  registry->add(make_op("Gather", {.infer = infer_gather, .plan = plan_gather}));
+  registry->add(
+      make_op("Gather", {.infer = infer_gather, .plan = plan_gather, .first_input_planning = InputNeed::kNothing}));
   registry->add(make_op("GatherND", {.infer = infer_nd, .plan = plan_nd}));
   registry->add(make_op("GatherElements", {.infer = infer_elements, .plan = plan_elements}));
 }

@@ -1,17 +1,11 @@
 // Constant folding, once a session: the results depend on no input, so every shape plan shares them.
 #include "runtime/exec/fold.h"
 
-#include <algorithm>
-
-#include "runtime/exec/planned_node.h"
+#include <utility>
 
 namespace headway {
 
-KnownValues::KnownValues(const Graph& graph, const Registry& registry)
-    : views_(graph.num_values()), folded_(graph.nodes().size()) {
-  for (ValueId value = 0; value < graph.num_values(); ++value) {
-    if (const Tensor* constant = graph.constant(value)) views_[value] = constant->view();
-  }
+KnownValues::KnownValues(const Graph& graph, const Registry& registry) : table_(graph), folded_(graph.nodes().size()) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     folded_[i] = can_fold(node) && fold(node, *registry.find(node.op));
@@ -19,27 +13,36 @@ KnownValues::KnownValues(const Graph& graph, const Registry& registry)
 }
 
 bool KnownValues::can_fold(const Node& node) const {
-  if (guard_state(node, [&](ValueId value) { return view(value); }) != GuardState::kHold) return false;
+  const auto known = [&](ValueId value) { return table_.as_it_lies(value); };
+  if (guard_state(node, known) != GuardState::kHold) return false;
   bool any = false;
   for (ValueId input : node.inputs) {
     if (input == kNoValue) continue;
-    if (!views_[input]) return false;
+    if (!table_.as_it_lies(input)) return false;
     any = true;
   }
   return any;
 }
 
 bool KnownValues::fold(const Node& node, const Operator& op) {
-  NodeCase one{node, op, {}, {}};
+  std::vector<TensorInfo> infos;
   for (ValueId input : node.inputs) {
-    one.constants.push_back(view(input));
-    one.inputs.push_back({one.constants.back().type, one.constants.back().dims, one.constants.back().present});
+    const ConstTensorView view = table_.as_it_lies(input);
+    infos.push_back({view.type, view.dims, view.present});
   }
-  std::vector<std::optional<Tensor>> values = evaluate_node(one, infer_node(one));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]) continue;
-    results_.push_back(std::move(*values[i]));
-    views_[node.outputs[i]] = std::as_const(results_.back()).view();
+  const NodeCase one = make_case(node, op, table_, std::move(infos));
+  return learn(one, infer_node(one), &table_);
+}
+
+bool learn(const NodeCase& node, std::span<const TensorInfo> outputs, KnownTable* table) {
+  const int viewed = viewed_input(node, outputs);
+  if (viewed >= 0 && node.constants[static_cast<std::size_t>(viewed)]) {
+    table->set_view(node.node.outputs[0], node.node.inputs[static_cast<std::size_t>(viewed)], outputs[0]);
+    return true;
+  }
+  std::vector<std::optional<Tensor>> values = evaluate_node(node, outputs);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (values[k]) table->set(node.node.outputs[k], std::move(*values[k]));
   }
   return !values.empty();
 }

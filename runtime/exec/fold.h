@@ -2,11 +2,12 @@
 // a session. Knows no shapes of inputs.
 #pragma once
 
-#include <deque>
 #include <vector>
 
 #include "headway/graph.h"
 #include "headway/operator.h"
+#include "runtime/exec/known_table.h"
+#include "runtime/exec/planned_node.h"
 
 namespace headway {
 
@@ -16,18 +17,20 @@ class KnownValues {
   /// named. `graph` must outlive the object.
   KnownValues(const Graph& graph, const Registry& registry);
 
-  /// Absent when the value is not known, or is an absent output of a folded node.
-  ConstTensorView view(ValueId value) const { return value == kNoValue ? ConstTensorView() : views_[value]; }
+  const KnownTable& table() const { return table_; }
   bool folded(std::size_t node) const { return folded_[node]; }
 
  private:
   bool can_fold(const Node& node) const;
   bool fold(const Node& node, const Operator& op);
 
-  std::vector<ConstTensorView> views_;  // by value
-  std::deque<Tensor> results_;          // what the views of folded values show
-  std::vector<bool> folded_;            // by node
+  KnownTable table_;
+  std::vector<bool> folded_;  // by node
 };
+
+/// Puts what a node makes of known inputs into the table; false when it is not known now. A view of a known value is
+/// one: nothing is copied.
+bool learn(const NodeCase& node, std::span<const TensorInfo> outputs, KnownTable* table);
 
 /// Whether a node's guards hold, by the values known so far.
 enum class GuardState { kHold, kFail, kUnknown };

@@ -35,6 +35,22 @@ bool all_known(const NodeCase& node) {
   return any;
 }
 
+std::vector<ConstTensorView> aligned_constants(const NodeCase& node, AlignedViews* views) {
+  std::vector<ConstTensorView> constants;
+  for (ValueId value : node.node.inputs) constants.push_back(views->view(value));
+  return constants;
+}
+
+std::unique_ptr<NodePlan> plan_aligned(const NodeCase& node, std::span<const ConstTensorView> constants,
+                                       std::span<const TensorInfo> outputs) {
+  return name_errors(node.node, [&] {
+    const NodeContext context{node.node.attributes, node.inputs, constants, static_cast<int>(outputs.size())};
+    std::unique_ptr<NodePlan> plan = node.op.plan(context, outputs);
+    if (plan == nullptr) fail(ErrorCode::kInternal, "operator made no plan");
+    return plan;
+  });
+}
+
 std::vector<std::optional<Tensor>> run_now(const NodeCase& node, std::span<const TensorInfo> outputs) {
   std::vector<std::optional<Tensor>> results;
   std::vector<TensorView> views;
@@ -43,10 +59,12 @@ std::vector<std::optional<Tensor>> run_now(const NodeCase& node, std::span<const
     if (info.present) results.back().emplace(info.type, info.dims);
     views.push_back(info.present ? results.back()->view() : TensorView());
   }
-  const std::unique_ptr<NodePlan> plan = plan_node(node, outputs);
+  AlignedViews aligned(node.known);
+  const std::vector<ConstTensorView> constants = aligned_constants(node, &aligned);
+  const std::unique_ptr<NodePlan> plan = plan_aligned(node, constants, outputs);
   const Threads threads = Threads::serial();
   const AlignedBuffer workspace(plan->workspace_bytes(threads.workers()));
-  name_errors(node.node, [&] { plan->run({threads, workspace.data(), nullptr}, node.constants, views); });
+  name_errors(node.node, [&] { plan->run({threads, workspace.data(), nullptr}, constants, views); });
   return results;
 }
 
@@ -64,6 +82,12 @@ std::vector<std::optional<Tensor>> from_shapes(const NodeCase& node, std::span<c
 
 }  // namespace
 
+NodeCase make_case(const Node& node, const Operator& op, const KnownTable& known, std::vector<TensorInfo> inputs) {
+  NodeCase one{node, op, known, std::move(inputs), {}};
+  for (ValueId value : node.inputs) one.constants.push_back(known.as_it_lies(value));
+  return one;
+}
+
 std::vector<TensorInfo> infer_node(const NodeCase& node) {
   return name_errors(node.node, [&] {
     std::vector<TensorInfo> outputs = node.op.infer(node.context());
@@ -78,11 +102,12 @@ std::vector<TensorInfo> infer_node(const NodeCase& node) {
 }
 
 std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const TensorInfo> outputs) {
-  return name_errors(node.node, [&] {
-    std::unique_ptr<NodePlan> plan = node.op.plan(node.context(), outputs);
-    if (plan == nullptr) fail(ErrorCode::kInternal, "operator made no plan");
-    return plan;
-  });
+  AlignedViews aligned(node.known);
+  std::vector<ConstTensorView> constants = node.constants;
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    if (node.op.planning_need(i) == InputNeed::kElements) constants[i] = aligned.view(node.node.inputs[i]);
+  }
+  return plan_aligned(node, constants, outputs);
 }
 
 std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs) {

@@ -9,6 +9,7 @@
 
 #include "headway/graph.h"
 #include "headway/operator.h"
+#include "runtime/exec/known_table.h"
 
 namespace headway {
 
@@ -16,14 +17,19 @@ namespace headway {
 struct NodeCase {
   const Node& node;
   const Operator& op;
+  const KnownTable& known;
   std::vector<TensorInfo> inputs;
+  /// Constants in a file as they lie: enough to infer, since nobody infers from the values of large ones.
   std::vector<ConstTensorView> constants;
 
   NodeContext context() const { return {node.attributes, inputs, constants, static_cast<int>(node.outputs.size())}; }
 };
 
+NodeCase make_case(const Node& node, const Operator& op, const KnownTable& known, std::vector<TensorInfo> inputs);
+
 /// Checks that the operator inferred as many outputs as the node has, of possible dims.
 std::vector<TensorInfo> infer_node(const NodeCase& node);
+/// Constants in a file are aligned while the plan is made; the plan says what it needs of them later.
 std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const TensorInfo> outputs);
 
 /// The outputs' values by now, absent ones as nullopt; empty when they are not known, or too large to keep: an

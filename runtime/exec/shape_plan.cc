@@ -8,15 +8,16 @@ namespace headway {
 ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known,
                      std::span<const TensorInfo> inputs)
     : graph_(graph),
-      known_(graph.num_values()),
+      known_(&known.table()),
+      kept_(known_),
       infos_(graph.num_values(), TensorInfo{DataType::kF32, {}, false}),
       roles_(graph.nodes().size(), NodeRole::kRuns),
       viewed_inputs_(graph.nodes().size(), -1),
       viewed_(graph.num_values(), kNoValue) {
   for (std::size_t i = 0; i < inputs.size(); ++i) infos_[graph.inputs()[i].value] = inputs[i];
   for (ValueId value = 0; value < graph.num_values(); ++value) {
-    known_[value] = known.view(value);
-    if (known_[value]) infos_[value] = {known_[value].type, known_[value].dims, true};
+    const ConstTensorView view = known_.as_it_lies(value);
+    if (view) infos_[value] = {view.type, view.dims, true};
   }
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     if (known.folded(i)) roles_[i] = NodeRole::kFolded;
@@ -30,23 +31,23 @@ ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownVa
   mark_unused();
   plan_nodes(registry);
   plan_values();
+  keep_constants();
 }
 
 NodeCase ShapePlan::node_case(std::size_t node, const Registry& registry) const {
   const Node& one = graph_.nodes()[node];
-  NodeCase out{one, *registry.find(one.op), {}, {}};
+  std::vector<TensorInfo> inputs;
   for (ValueId value : one.inputs) {
-    out.inputs.push_back(value == kNoValue ? TensorInfo{DataType::kF32, {}, false} : infos_[value]);
-    out.constants.push_back(value == kNoValue ? ConstTensorView() : known_[value]);
+    inputs.push_back(value == kNoValue ? TensorInfo{DataType::kF32, {}, false} : infos_[value]);
   }
-  return out;
+  return make_case(one, *registry.find(one.op), known_, std::move(inputs));
 }
 
 void ShapePlan::infer_nodes(const Registry& registry) {
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
     if (roles_[i] == NodeRole::kFolded) continue;
     const Node& node = graph_.nodes()[i];
-    if (guard_state(node, [&](ValueId value) { return known_[value]; }) == GuardState::kFail) {
+    if (guard_state(node, [&](ValueId value) { return known_.as_it_lies(value); }) == GuardState::kFail) {
       roles_[i] = NodeRole::kOff;
       continue;
     }
@@ -58,13 +59,7 @@ void ShapePlan::infer_one(std::size_t index, const Registry& registry) {
   const NodeCase one = node_case(index, registry);
   const std::vector<TensorInfo> outputs = infer_node(one);
   for (std::size_t k = 0; k < outputs.size(); ++k) infos_[one.node.outputs[k]] = outputs[k];
-  std::vector<std::optional<Tensor>> values = evaluate_node(one, outputs);
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    if (!values[k]) continue;
-    folded_.push_back(std::move(*values[k]));
-    known_[one.node.outputs[k]] = std::as_const(folded_.back()).view();
-  }
-  if (!values.empty()) {
+  if (learn(one, outputs, &known_)) {
     roles_[index] = NodeRole::kFolded;
     return;
   }
@@ -159,6 +154,21 @@ void ShapePlan::plan_values() {
   memory_ = plan_memory(lifetimes);
 }
 
+void ShapePlan::keep_constants() {
+  std::vector<bool> as_numbers(graph_.num_values());
+  for (const Step& step : steps_) {
+    if (step.plan == nullptr) continue;
+    const std::vector<ValueId>& inputs = graph_.nodes()[step.node].inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != kNoValue && step.plan->need(i) == InputNeed::kElements) as_numbers[inputs[i]] = true;
+    }
+  }
+  for (const Graph::Output& output : graph_.outputs()) as_numbers[output.value] = true;
+  for (ValueId value = 0; value < graph_.num_values(); ++value) {
+    readable_.push_back(as_numbers[value] ? kept_.view(value) : known_.as_it_lies(value));
+  }
+}
+
 std::size_t ShapePlan::workspace_bytes(int workers) const {
   std::size_t bytes = 0;
   for (const Step& step : steps_) {
@@ -171,7 +181,7 @@ std::unique_ptr<RunState> ShapePlan::make_state() const {
   auto state = std::make_unique<RunState>();
   state->arena = AlignedBuffer(memory_.arena_bytes);
   state->values.resize(graph_.num_values());
-  for (ValueId value = 0; value < graph_.num_values(); ++value) state->values[value].readable = known_[value];
+  for (ValueId value = 0; value < graph_.num_values(); ++value) state->values[value].readable = readable_[value];
   for (std::size_t i = 0; i < arena_values_.size(); ++i) {
     const TensorInfo& info = infos_[arena_values_[i]];
     state->values[arena_values_[i]] = TensorView(state->arena.data() + memory_.offsets[i], info.type, info.dims);

@@ -2,7 +2,6 @@
 // intermediate lies, and the pool of memory for runs. Immutable but for the pool.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -60,16 +59,18 @@ class ShapePlan {
   void mark_unused();
   void plan_nodes(const Registry& registry);
   void plan_values();
+  void keep_constants();
   std::vector<int> last_uses() const;
   ValueId root(ValueId value) const;
 
   const Graph& graph_;
-  std::vector<ConstTensorView> known_;  // by value; absent where not known
-  std::deque<Tensor> folded_;           // what was folded for these shapes
-  std::vector<TensorInfo> infos_;       // by value
-  std::vector<NodeRole> roles_;         // by node
-  std::vector<int> viewed_inputs_;      // by node
-  std::vector<ValueId> viewed_;         // by value; the value that a view shows, else kNoValue
+  KnownTable known_;
+  AlignedViews kept_;                      // constants in files that steps read as numbers
+  std::vector<ConstTensorView> readable_;  // by value, as the steps read it; absent where not known
+  std::vector<TensorInfo> infos_;          // by value
+  std::vector<NodeRole> roles_;            // by node
+  std::vector<int> viewed_inputs_;         // by node
+  std::vector<ValueId> viewed_;            // by value; the value that a view shows, else kNoValue
   std::vector<Step> steps_;
   std::vector<TensorInfo> output_infos_;
   std::vector<bool> output_is_written_;

@@ -74,7 +74,7 @@ OnnxModel read_onnx(const std::string& path) {
   return name_file(path, [&] {
     OnnxModel model = read_model(file->bytes(), file, folder_of(path));
     // What was copied need not stay in memory twice; what is shared comes back from the page cache when it is used.
-    file->forget_pages();
+    file->forget_pages(file->bytes());
     return model;
   });
 }

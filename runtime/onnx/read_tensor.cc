@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/onnx/element_type.h"
+#include "runtime/onnx/mapped_bytes.h"
 #include "runtime/onnx/names.h"
 
 namespace headway::importer {
@@ -26,11 +27,13 @@ Dims dims_of(const onnx::TensorProto& proto) {
   return dims;
 }
 
+// Less is copied: an object beside it would take as much, and shapes and scalars are read by everybody.
+constexpr std::size_t kWorthMappingBytes = 4096;
+
 /// Data of a file that outlives the import, or of a buffer that does not (no owner).
 Tensor from_bytes(DataType type, const Dims& dims, Bytes bytes, const std::shared_ptr<const MappedFile>& owner) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % size_bytes(type) == 0;
-  if (owner && aligned && type != DataType::kBool && !bytes.empty()) {
-    return Tensor::shared(type, dims, {owner, bytes.data()});
+  if (owner && bytes.size() >= kWorthMappingBytes && type != DataType::kBool) {
+    return Tensor::foreign(type, dims, std::make_shared<const MappedBytes>(owner, bytes, size_bytes(type)));
   }
   Tensor tensor(type, dims);
   std::byte* to = tensor.view().data;

@@ -19,7 +19,7 @@ struct TensorSource {
   ExternalFiles* external = nullptr;  ///< null: external data is refused
 };
 
-/// Shares the file where the data is aligned to its elements, else copies. Nothing is allocated before the data has
+/// Leaves large data in the file, copies small. Nothing is allocated before the data has
 /// turned out to be as large as the dims ask for.
 Tensor read_tensor(const TensorSource& source);
 

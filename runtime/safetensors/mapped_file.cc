@@ -41,9 +41,14 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
 }
 
-void MappedFile::forget_pages() const {
+void MappedFile::forget_pages(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  // Whole pages, neighbours' shares of the first and the last included: they too only have to be read again.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = static_cast<std::size_t>(part.data() - data_) / page * page;
+  const std::size_t end = static_cast<std::size_t>(part.data() - data_) + part.size();
   // A hint: refusal only leaves the memory where it is.
-  if (data_) static_cast<void>(::madvise(const_cast<std::byte*>(data_), size_bytes_, MADV_DONTNEED));
+  static_cast<void>(::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED));
 }
 
 }  // namespace headway

@@ -17,8 +17,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
-  /// Lets go of the memory that reading has filled; the next reader fills it again.
-  void forget_pages() const;
+  /// Lets go of the memory that reading `part` has filled; the next reader fills it again.
+  void forget_pages(std::span<const std::byte> part) const;
 
  private:
   const std::byte* data_ = nullptr;

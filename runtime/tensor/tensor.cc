@@ -52,4 +52,13 @@ Tensor Tensor::shared(DataType type, const Dims& dims, std::shared_ptr<const std
   return tensor;
 }
 
+Tensor Tensor::foreign(DataType type, const Dims& dims, std::shared_ptr<const ForeignBytes> bytes) {
+  require(bytes != nullptr, "the foreign memory of a tensor is null");
+  Tensor tensor;
+  tensor.foreign_ = std::move(bytes);
+  tensor.type_ = type;
+  tensor.dims_ = dims;
+  return tensor;
+}
+
 }  // namespace headway

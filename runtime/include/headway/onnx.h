@@ -24,8 +24,9 @@ struct OnnxModel {
   std::size_t mapped_bytes = 0;  ///< of those that are views of the mapped file
 };
 
-/// Reads a model, opsets 13 to 25. Weights stay in the mapped file, or that of their external data, where alignment
-/// permits, and are copied once where it does not. Files of external data must lie in the model's folder.
+/// Reads a model, opsets 13 to 25. Large weights stay in the mapped file, or that of their external data; a session
+/// makes aligned copies of those that its nodes read as numbers, and of no others. Files of external data must lie in
+/// the model's folder. A file may not change while the graph lives.
 ///
 ///   node      op = op_type for ai.onnx, except "onnx.Attention", since "Attention" is this library's own; else
 ///             "<domain>.<op_type>". Inputs and outputs in ONNX's order, attributes by their ONNX names.

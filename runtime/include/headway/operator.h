@@ -60,6 +60,13 @@ struct RunContext {
   Profiler* profiler = nullptr;    ///< null: off
 };
 
+/// What a plan or a run needs of an input.
+enum class InputNeed : std::uint8_t {
+  kElements,  ///< it is read as numbers, so it must be aligned
+  kBytes,     ///< it is read as bytes, at any alignment
+  kNothing,   ///< it is not read: by a run, since its values went into the plan
+};
+
 /// A node ready to run at one concrete shape. Immutable and safe to run from several threads at once, each with a
 /// workspace of its own. `run` allocates nothing.
 class NodePlan {
@@ -72,6 +79,11 @@ class NodePlan {
   /// Views have exactly the dims and types of the plan and are contiguous; a session sees to that.
   virtual void run(const RunContext& context, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) const = 0;
+  /// Asked of inputs that are constants: weights that a plan has packed need not stay in memory beside it.
+  virtual InputNeed need(std::size_t input) const {
+    static_cast<void>(input);
+    return InputNeed::kElements;
+  }
   /// One line or more: which implementation, its tiles and bytes, why not a better one.
   virtual std::string explain() const { return {}; }
 };
@@ -95,6 +107,12 @@ class Operator {
   virtual int viewed_input(const NodeContext& node) const {
     static_cast<void>(node);
     return -1;
+  }
+  /// What plan() needs of an input that is a constant. Anything but kElements spares a large table in a file its
+  /// aligned copy.
+  virtual InputNeed planning_need(std::size_t input) const {
+    static_cast<void>(input);
+    return InputNeed::kElements;
   }
   /// A plan for these shapes. `outputs` is what infer() gave.
   virtual std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo> outputs) const = 0;

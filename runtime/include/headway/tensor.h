@@ -164,6 +164,20 @@ class AlignedBuffer {
   std::size_t size_bytes_ = 0;
 };
 
+/// Memory of somebody else that is never written: a stretch of a mapped file, at any alignment. Thread-safe.
+class ForeignBytes {
+ public:
+  virtual ~ForeignBytes() = default;
+  /// As they lie.
+  virtual const std::byte* bytes() const = 0;
+  /// Aligned to an element: where they lie, or a copy that all holders of the result share and the last one frees.
+  virtual std::shared_ptr<const std::byte> aligned() const = 0;
+  /// The same, for as long as this object lives.
+  virtual const std::byte* pinned() const = 0;
+  /// A hint that nobody reads them soon: memory that reading has filled may be let go.
+  virtual void forget() const = 0;
+};
+
 /// A contiguous tensor that owns its memory, or shares memory that is never written. Elements are not initialised.
 /// Move-only.
 class Tensor {
@@ -173,16 +187,24 @@ class Tensor {
   /// Shares `data`, tensor_bytes(type, dims) bytes aligned to an element (a mapped file): read-only, `view()` of a
   /// tensor that is not const throws.
   static Tensor shared(DataType type, const Dims& dims, std::shared_ptr<const std::byte> data);
+  /// Shares `bytes`, tensor_bytes(type, dims) of them; read-only as above. `view()` may make an aligned copy, which
+  /// stays.
+  static Tensor foreign(DataType type, const Dims& dims, std::shared_ptr<const ForeignBytes> bytes);
 
   DataType type() const { return type_; }
   const Dims& dims() const { return dims_; }
   std::int64_t count() const { return element_count(dims_); }
-  bool is_shared() const { return shared_ != nullptr; }
+  bool is_shared() const { return shared_ != nullptr || foreign_ != nullptr; }
+  /// Null unless made by foreign().
+  const ForeignBytes* foreign() const { return foreign_.get(); }
   TensorView view() {
-    require(shared_ == nullptr, "tensor shares memory that is read-only");
+    require(!is_shared(), "tensor shares memory that is read-only");
     return {buffer_.data(), type_, dims_};
   }
-  ConstTensorView view() const { return {shared_ ? shared_.get() : buffer_.data(), type_, dims_}; }
+  ConstTensorView view() const {
+    const std::byte* bytes = foreign_ ? foreign_->pinned() : shared_ ? shared_.get() : buffer_.data();
+    return {bytes, type_, dims_};
+  }
   template <class T>
   T* data() {
     return view().template as<T>();
@@ -195,6 +217,7 @@ class Tensor {
  private:
   AlignedBuffer buffer_;
   std::shared_ptr<const std::byte> shared_;
+  std::shared_ptr<const ForeignBytes> foreign_;
   DataType type_ = DataType::kF32;
   Dims dims_;
 };
