@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/fusion/constant_view.h"
+
 namespace headway::fusion {
 namespace {
 
@@ -41,7 +43,7 @@ class Canonicaliser {
       const Tensor* constant = draft_.constant(input);
       if (constant == nullptr && input != kNoValue) return false;
       any |= constant != nullptr;
-      inputs.push_back(constant != nullptr ? constant->view() : ConstTensorView());
+      inputs.push_back(constant != nullptr ? view_as_it_lies(*constant) : ConstTensorView());
       infos.push_back({inputs.back().type, inputs.back().dims, inputs.back().present});
     }
     if (!any) return false;
@@ -57,6 +59,10 @@ class Canonicaliser {
         if (!info.present) return false;
         results.push_back(std::make_shared<Tensor>(info.type, info.dims));
         views.push_back(results.back()->view());
+      }
+      ConstantViews aligned;
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (inputs[k]) inputs[k] = aligned.view(*draft_.constant(one.inputs[k]));
       }
       const std::unique_ptr<NodePlan> plan = op->plan(context, outputs);
       const Threads threads = Threads::serial();
@@ -145,7 +151,8 @@ class Canonicaliser {
   }
 
   static bool all_are(const Tensor& tensor, double number) {
-    const ConstTensorView view = tensor.view();
+    ConstantViews aligned;
+    const ConstTensorView view = aligned.view(tensor);
     for (std::int64_t i = 0; i < tensor.count(); ++i) {
       double value = 0;
       switch (tensor.type()) {

@@ -1,6 +1,8 @@
 // Readers of the forms, upwards and downwards.
 #include "ops/fusion/projection.h"
 
+#include "ops/fusion/constant_view.h"
+
 namespace headway::fusion {
 namespace {
 
@@ -166,8 +168,9 @@ ValueId weight_constant(const Projection& p, Draft* draft) {
   const Tensor& whole = *draft->constant(p.weight);
   const std::int64_t all = whole.dims()[p.transposed ? 0 : 1];
   if (!p.transposed && p.begin == 0 && p.columns == all) return p.weight;
-  const ConstTensorView part = p.transposed ? whole.view().permuted({1, 0}).sliced(1, p.begin, p.begin + p.columns)
-                                            : whole.view().sliced(1, p.begin, p.begin + p.columns);
+  ConstantViews aligned;
+  const ConstTensorView view = p.transposed ? aligned.view(whole).permuted({1, 0}) : aligned.view(whole);
+  const ConstTensorView part = view.sliced(1, p.begin, p.begin + p.columns);
   auto tensor = std::make_shared<Tensor>(DataType::kF32, part.dims);
   copy(part, tensor->view());
   return draft->add_constant(draft->value_name(p.weight) + "/" + std::to_string(p.begin), std::move(tensor));
@@ -178,7 +181,8 @@ ValueId bias_constant(const Projection& p, Draft* draft) {
   const Tensor& whole = *draft->constant(p.bias);
   if (p.begin == 0 && p.columns == whole.dims()[0]) return p.bias;
   auto tensor = std::make_shared<Tensor>(DataType::kF32, Dims{p.columns});
-  copy(whole.view().sliced(0, p.begin, p.begin + p.columns), tensor->view());
+  ConstantViews aligned;
+  copy(aligned.view(whole).sliced(0, p.begin, p.begin + p.columns), tensor->view());
   return draft->add_constant(draft->value_name(p.bias) + "/" + std::to_string(p.begin), std::move(tensor));
 }
 
