@@ -1,4 +1,5 @@
-// The ordered table of implementations: the first that neither refuses nor knows a better one runs. Knows only their names.
+// The ordered table of implementations: the first that neither refuses nor knows a better one runs. Knows only their
+// names.
 #include "ops/attention/implementation.h"
 
 namespace headway {

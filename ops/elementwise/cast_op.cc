@@ -78,11 +78,11 @@ Infos infer_like(const char* op, const NodeContext& node) {
 void add_cast_ops(Registry* registry) {
   // A cast to the same type is a view.
   registry->add(make_op("Cast", {.infer = infer_cast, .plan = plan, .viewed_input = [](const NodeContext& node) {
-                                    return infer_cast("Cast", node)[0].type == node.inputs[0].type ? 0 : -1;
-                                  }}));
+                                   return infer_cast("Cast", node)[0].type == node.inputs[0].type ? 0 : -1;
+                                 }}));
   registry->add(make_op("CastLike", {.infer = infer_like, .plan = plan, .viewed_input = [](const NodeContext& node) {
-                                        return node.inputs[1].type == node.inputs[0].type ? 0 : -1;
-                                      }}));
+                                       return node.inputs[1].type == node.inputs[0].type ? 0 : -1;
+                                     }}));
 }
 
 }  // namespace headway

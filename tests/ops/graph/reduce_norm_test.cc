@@ -101,7 +101,8 @@ TEST(Reduce, FormsAndEdges) {
   expect_tensor(run_on("ReduceMean", list(axis_list({3, 4}))), DataType::kI64, {1}, {3});
   EXPECT_EQ(values_of<std::int64_t>(run_on("ReduceSum", list(axis_list({INT64_MAX, 1})))), (Ints{INT64_MIN}));
   EXPECT_EQ(values_of<std::int64_t>(run_on("ReduceL1", list(axis_list({INT64_MIN, 0})))), (Ints{INT64_MIN}));
-  expect_tensor(run_on("ReduceLogSumExp", list(floats({2}, {1000, 1000}))), DataType::kF32, {1}, {double{1000.69314718056f}});
+  expect_tensor(run_on("ReduceLogSumExp", list(floats({2}, {1000, 1000}))), DataType::kF32, {1},
+                {double{1000.69314718056f}});
   expect_tensor(run_on("ReduceLogSumExp", list(floats({2}, {-kInf, -kInf}))), DataType::kF32, {1}, {-kInf});
   expect_contains(refusal("ReduceSum", list(x(), axis_list({2}))), "axis is 2, expected -2 to 1");
   expect_contains(refusal("ReduceSum", list(x(), axis_list({0, -2}))), "twice");
@@ -167,7 +168,8 @@ std::vector<double> normalised(const std::vector<double>& x, std::size_t n, cons
     for (std::size_t i = 0; i < n && !rms; ++i) mean += x[first + i] / static_cast<double>(n);
     for (std::size_t i = 0; i < n; ++i) squares += (x[first + i] - mean) * (x[first + i] - mean);
     for (std::size_t i = 0; i < n; ++i) {
-      y.push_back((x[first + i] - mean) / std::sqrt(squares / static_cast<double>(n) + 0x1p-10) * scale[i % scale.size()] +
+      y.push_back((x[first + i] - mean) / std::sqrt(squares / static_cast<double>(n) + 0x1p-10) *
+                      scale[i % scale.size()] +
                   bias[i % bias.size()]);
     }
   }
