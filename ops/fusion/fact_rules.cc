@@ -73,6 +73,8 @@ FactRules::Rule FactRules::rule_of(const std::string& op) {
     add({"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceProd"}, &FactRules::reduce);
     add({"MatMul"}, &FactRules::matmul);
     add({"Gemm"}, &FactRules::gemm);
+    add({"Linear"}, &FactRules::linear);
+    add({"MultiHeadAttention"}, &FactRules::same);  // as wide as its query
     add({"Attention", "onnx.Attention"}, &FactRules::attention);
     return rules;
   }();
@@ -254,6 +256,13 @@ void FactRules::gemm(Fact* out) {
   const bool ta = node_.attributes.integer("transA", 0) != 0;
   const bool tb = node_.attributes.integer("transB", 0) != 0;
   out->dims = DimList{(*a)[ta ? 1 : 0], (*b)[tb ? 0 : 1]};
+}
+
+void FactRules::linear(Fact* out) {
+  out->dims = in(0).dims;
+  const auto& w = in(1).dims;
+  if (!out->dims || out->dims->empty() || !w || w->size() != 2) return out->dims.reset();
+  out->dims->back() = (*w)[1];
 }
 
 /// Axis i of [B, H, S, D] is axis axes[i] of the tensor.

@@ -46,6 +46,7 @@ class FactRules {
   void reduce(Fact* out);
   void matmul(Fact* out);
   void gemm(Fact* out);
+  void linear(Fact* out);
   void attention(Fact* out);
   void native_attention(Fact* out);
 

@@ -1,0 +1,100 @@
+// What is almost attention stays as it is, and the report names the edge that failed.
+#include "tests/ops/fusion/fusion_case.h"
+
+namespace headway::testing {
+namespace {
+
+const Dims kHeads = {2, 3, 5, 8};
+
+struct Parts {
+  ValueId scores, v;
+};
+Parts parts(FusionCase* c) {
+  const ValueId q = c->random_input("q", kHeads);
+  const ValueId k = c->random_input("k", kHeads);
+  const ValueId v = c->random_input("v", kHeads);
+  return {c->op("MatMul", {q, c->transpose(k, {0, 1, 3, 2})}, {}, "scores"), v};
+}
+void expect_missed(FusionCase* c, const std::string& edge) {
+  EXPECT_EQ(c->fused_minus_unfused(), 0);
+  EXPECT_EQ(c->report.count("attention"), 0);
+  ASSERT_EQ(c->report.missed.size(), 1u);
+  EXPECT_EQ(c->report.missed[0].node, "softmax");
+  EXPECT_NE(c->report.missed[0].edge.find(edge), std::string::npos) << c->report.missed[0].edge;
+}
+
+TEST(FusionNearMiss, ScoresThatSomebodyElseReads) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  c.graph.add_output("out", c.op("MatMul", {c.softmax(p.scores), p.v}));
+  c.graph.add_output("scores", p.scores);
+  expect_missed(&c, "node 'scores' (MatMul) has another consumer");
+}
+
+TEST(FusionNearMiss, ASoftmaxOverAnotherAxis) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  const ValueId s = c.op("Softmax", {p.scores}, {{"axis", Attribute(std::int64_t{1})}}, "softmax");
+  c.graph.add_output("out", c.op("MatMul", {s, p.v}));
+  expect_missed(&c, "is over axis 1");
+}
+
+TEST(FusionNearMiss, AScaleThatIsNotOneNumber) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  const ValueId s = c.op("Mul", {p.scores, c.weight({5})}, {}, "scaled");
+  c.graph.add_output("out", c.op("MatMul", {c.softmax(s), p.v}));
+  expect_missed(&c, "node 'scaled' (Mul) multiplies by");
+}
+
+TEST(FusionNearMiss, ProbabilitiesThatMeetNoValues) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  c.graph.add_output("out", c.op("Neg", {c.softmax(p.scores)}, {}, "negated"));
+  expect_missed(&c, "goes to node 'negated' (Neg)");
+}
+
+TEST(FusionNearMiss, AClassifierIsNoAttention) {
+  FusionCase c;
+  const ValueId x = c.random_input("x", {2, 8});
+  c.graph.add_output("out", c.softmax(c.op("MatMul", {x, c.weight({8, 4})}, {}, "logits")));
+  expect_missed(&c, "node 'logits' (MatMul) multiplies by constant");
+}
+
+TEST(FusionNearMiss, AFillThatDoesNotHide) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  const ValueId visible = c.bool_input("mask", {2, 1, 5, 5}, 0.6, {});
+  const ValueId s = c.op("Where", {visible, p.scores, c.number(-5)}, {}, "filled");
+  c.graph.add_output("out", c.op("MatMul", {c.softmax(s), p.v}));
+  expect_missed(&c, "node 'filled' (Where) fills in");
+}
+
+TEST(FusionNearMiss, ReadersInFrontOfTheGuard) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  const ValueId raw = c.softmax(p.scores);
+  c.graph.add_output("out", c.op("MatMul", {c.guard(raw), p.v}));
+  c.graph.add_output("weights", raw);
+  expect_missed(&c, "in front of the guard");
+}
+
+/// Heads that are tiled, not repeated: query head h reads key head h mod Hkv.
+TEST(FusionNearMiss, TiledHeadsAreNotReadAsRepeatedOnes) {
+  FusionCase c;
+  const ValueId q = c.random_input("q", {2, 4, 5, 8});
+  const ValueId k = c.random_input("k", {2, 2, 5, 8});
+  const ValueId v = c.random_input("v", {2, 2, 5, 8});
+  const auto tiled = [&](ValueId x) {
+    const ValueId many = c.op("Expand", {c.op("Unsqueeze", {x, c.ints({1})}), c.ints({2, 2, 2, 5, 8})});
+    return c.reshape(many, {2, 4, 5, 8});
+  };
+  const ValueId s = c.op("MatMul", {q, c.transpose(tiled(k), {0, 1, 3, 2})});
+  c.graph.add_output("out", c.op("MatMul", {c.softmax(s), tiled(v)}));
+  EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+  ASSERT_EQ(c.report.count("attention"), 1);
+  EXPECT_EQ(c.report.fused[0].kv_heads, 4);
+}
+
+}  // namespace
+}  // namespace headway::testing
