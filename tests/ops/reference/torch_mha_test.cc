@@ -71,7 +71,7 @@ Layer make_layer(const nlohmann::json& config, const TorchCase& tensors) {
   args.query = input("query", {});
   args.key = input("key", args.query);
   // The value may be the key's tensor or the query's.
-  args.value = input("value", config["value"] == "key" ? args.key : args.query);
+  args.value = input("value", config.value("value", "") == "key" ? args.key : args.query);
 
   MultiHeadAttentionSpec& spec = layer.spec;
   spec.batch = args.query.dims[0];
