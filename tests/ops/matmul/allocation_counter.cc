@@ -76,6 +76,14 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   headway::testing::note(__builtin_return_address(0));
   return headway::testing::allocate_aligned(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  headway::testing::note(__builtin_return_address(0));
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  headway::testing::note(__builtin_return_address(0));
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
