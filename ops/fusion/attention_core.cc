@@ -36,7 +36,7 @@ class Core {
     if (!read_below(&below)) return -1;
     const auto upper = score_product(draft_.node(scores.product), &facts_);
     if (!upper)
-      return refuse(draft_.describe(draft_.node(scores.product).outputs[0]) + " is no product of queries and keys");
+      return fail(draft_.describe(draft_.node(scores.product).outputs[0]) + " is no product of queries and keys");
     const auto lower = context_product(draft_.node(below.product), &facts_);
     if (!lower) return fail(draft_.describe(draft_.node(below.product).outputs[0]) + " is no product with values");
     AttentionParts parts;
@@ -103,7 +103,7 @@ class Core {
       const bool alone = uses.size() == 1 && !draft_.is_output(p);
       if (const int guard = guard_of(p, uses); guard >= 0) {
         if (uses.size() != 2 || draft_.is_output(p) || below->weights != kNoValue) {
-          return fail(draft_.describe(p) + " has another consumer in front of the guard against NaN");
+          return refuse(draft_.describe(p) + " has another consumer in front of the guard against NaN");
         }
         below->guarded = true;
         p = draft_.node(guard).outputs[0];
