@@ -8,6 +8,7 @@
 #include "ops/attention/onnx_attention_spec_op.h"
 #include "ops/attention/rounded_attention.h"
 #include "ops/attention/spec.h"
+#include "ops/attention/workspace_pieces.h"
 #include "ops/operators.h"
 #include "ops/reference/reference_attention.h"
 
@@ -15,33 +16,6 @@ namespace headway {
 namespace {
 
 using At = OnnxAttentionAt;
-
-/// Books pieces of a workspace at plan time; each starts on a cache line.
-class Book {
- public:
-  std::size_t take(DataType type, const Dims& dims) {
-    const std::size_t at = bytes_;
-    bytes_ += (tensor_bytes(type, dims) + 63) / 64 * 64;
-    return at;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_ = 0;
-};
-
-/// A tensor of the run's own.
-struct Piece {
-  bool used = false;
-  std::size_t at = 0;
-  DataType type = DataType::kF32;
-  Dims dims;
-  TensorView in(std::byte* workspace) const { return {workspace + at, type, dims}; }
-};
-
-Piece book(Book* pieces, bool used, DataType type, const Dims& dims) {
-  return used ? Piece{true, pieces->take(type, dims), type, dims} : Piece{};
-}
 
 /// [B, S, H·D] as [B, H, S, D].
 template <class View>
