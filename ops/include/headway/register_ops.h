@@ -14,6 +14,9 @@
 //     head_dim, value_head_dim, add_zero_attention, self_attention (1: key and value are not read; default: absent),
 //     weights ("out_in": y = x·Wᵀ, the default; "in_out": y = x·W). A mask known when a shape is planned is used by
 //     value: one that hides nothing is dropped, a causal one becomes a causal limit.
+//   com.microsoft.MultiHeadAttention, com.microsoft.Attention  as ONNX Runtime's CPU provider has them, with the packed
+//     forms that it leaves out; f32, f16 and bf16. mask_filter_value is added to the scores of masked keys and hides
+//     none of them. Weights and bias of Attention are constants; no rotary embedding, no shared buffers.
 //   Operators of ONNX as opsets 13 to 25 define them, attributes by their ONNX names; where a list was an attribute
 //   first and became an input, both are taken. Lists that decide a shape must follow from shapes or be constants.
 //     elementwise   Abs Add And Cast CastLike Ceil Clip Cos Div Equal Erf Exp Floor Gelu Greater GreaterOrEqual IsInf
