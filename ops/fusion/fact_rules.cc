@@ -76,6 +76,7 @@ FactRules::Rule FactRules::rule_of(const std::string& op) {
     add({"Linear"}, &FactRules::linear);
     add({"MultiHeadAttention"}, &FactRules::same);  // as wide as its query
     add({"Attention", "onnx.Attention"}, &FactRules::attention);
+    add({"com.microsoft.MultiHeadAttention", "com.microsoft.Attention"}, &FactRules::microsoft_attention);
     return rules;
   }();
   const auto found = kRules.find(op);
@@ -297,6 +298,29 @@ void FactRules::attention(Fact* out) {
     const auto width = divided(v->back(), Dim(node_.attributes.integer("kv_num_heads", 0)));
     out->dims->back() = width ? *width * heads : unknown("d", 2);
   }
+}
+
+/// [B, S, N·Hv], whatever form the heads came in.
+void FactRules::microsoft_attention(Fact* out) {
+  const auto& q = in(0).dims;
+  if (!q || q->size() < 3) return;
+  std::optional<Dim> width;
+  if (node_.op == "com.microsoft.Attention") {
+    const std::vector<std::int64_t> sizes = node_.attributes.integers("qkv_hidden_sizes");
+    const auto columns = facts_.dim(node_.inputs[1], 1);
+    if (sizes.size() == 3) {
+      width = Dim(sizes[2]);
+    } else if (columns) {
+      width = divided(*columns, 3);
+    }
+  } else if (has(2)) {
+    const auto& v = in(2).dims;
+    if (v && v->size() == 3) width = v->back();
+    if (v && v->size() == 4) width = (*v)[1] * v->back();
+  } else {
+    width = q->size() == 5 ? (*q)[2] * q->back() : q->back();
+  }
+  out->dims = DimList{(*q)[0], (*q)[1], width ? *width : unknown("d", 2)};
 }
 
 }  // namespace headway::fusion

@@ -49,6 +49,7 @@ class FactRules {
   void linear(Fact* out);
   void attention(Fact* out);
   void native_attention(Fact* out);
+  void microsoft_attention(Fact* out);
 
   bool has(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
   const Fact& in(std::size_t i);

@@ -68,6 +68,12 @@ class Passes {
       // What stays as it is runs on the same attention.
       group = {.node = name, .kind = "Attention", .mask = "as the node has it"};
       made = fuse_onnx_attention(node, &draft_, &facts_, &group);
+    } else if (op == "com.microsoft.MultiHeadAttention" || op == "com.microsoft.Attention") {
+      // The same; the projections of the latter are its own.
+      const std::int64_t heads = draft_.node(node).attributes.integer("num_heads", 0);
+      group = {.node = name, .kind = "Attention", .heads = heads, .kv_heads = heads, .mask = "as the node has it"};
+      const auto width = heads > 0 ? facts_.dim(draft_.node(node).outputs[0], 2) : std::nullopt;
+      if (width && width->is_number()) group.head_dim = width->factor / heads;
     } else {
       return;
     }
