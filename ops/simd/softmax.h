@@ -14,7 +14,7 @@ struct SoftmaxKernels {
   /// In place: scores[i] = exp(scores[i] − max)·reciprocal_sum, the second half of a softmax whose maximum and sum are
   /// known already.
   void (*normalize_row)(float* scores, std::int64_t n, float max, float reciprocal_sum);
-  /// out[i] = exp(x[i]), x ≤ 88, may be in place. Relative error ≤ 2.6e-7 on [−20, 0]; 0 below −87.7; NaN gives NaN.
+  /// out[i] = exp(x[i]), x ≤ 88, may be in place. Relative error ≤ 2.6e-7 on [−20, 0]; 0 below −87; NaN gives NaN.
   void (*exp)(const float* x, float* out, std::int64_t n);
   /// In place: x[i] = softcap·tanh(x[i] / softcap). Relative error ≤ 6e-7.
   void (*softcap_row)(float* x, float softcap, std::int64_t n);
