@@ -42,7 +42,13 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key, std::int64_t gro
     tile.Clear();
   }
   const float* HWY_RESTRICT q = t.queries + lane;
-  for (std::int64_t c = 0; c < t.depth; ++c, q += group) {
+  std::int64_t c = 0;
+  for (; c + kStepsTogether <= t.depth; c += kStepsTogether) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kStepsTogether; ++i, q += group)
+      tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c + i]; });
+  }
+  for (; c < t.depth; ++c, q += group) {
     tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c]; });
   }
 
@@ -187,7 +193,14 @@ inline void Softmax(const SoftmaxTile& t) {
 template <int kFirst, int kRows, int kVectors>
 HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT value, std::int64_t key_stride,
                             const float* HWY_RESTRICT scores, std::int64_t group, std::int64_t keys) {
-  for (std::int64_t j = 0; j < keys; ++j, value += key_stride, scores += group) {
+  std::int64_t j = 0;
+  for (; j + kStepsTogether <= keys; j += kStepsTogether) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kStepsTogether; ++i, value += key_stride, scores += group) {
+      tile.template Step<kFirst>(scores, [&](int r) HWY_ATTR { return value[r]; });
+    }
+  }
+  for (; j < keys; ++j, value += key_stride, scores += group) {
     tile.template Step<kFirst>(scores, [&](int r) HWY_ATTR { return value[r]; });
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Reads the machine code of the register tiles and fails when an inner loop touches the stack: a spilled accumulator
-# costs a third of the speed and shows in no other test. Usage: check_tile_loops.sh OBJECT...
+# Reads the machine code of the register tiles and fails when an inner loop moves vectors to or from the stack: a
+# spilled accumulator costs a third of the speed and shows in no other test. Usage: check_tile_loops.sh OBJECT...
 set -euo pipefail
 
 command -v objdump >/dev/null || { echo "objdump is not installed"; exit 1; }
@@ -21,7 +21,7 @@ for object in "$@"; do
         fma = 0; stack = 0; inner = 1
         for (k = i; k >= 1 && at[k] >= target; --k) {
           if (code[k] ~ /vfmadd/) ++fma
-          if (code[k] ~ /%rsp/) ++stack
+          if (code[k] ~ /%[xyz]mm[0-9]/ && code[k] ~ /%rsp/) ++stack
           if (k < i && jump[k] != "" && address(jump[k]) <= at[k] && address(jump[k]) >= target) inner = 0
         }
         # Tiles have 8 products a step or more; the loops of exp read constants from the stack and may.
