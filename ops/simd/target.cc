@@ -107,6 +107,14 @@ int simd_lanes() {
   return HWY_DYNAMIC_DISPATCH(LanesOfTarget)();
 }
 
+bool cpu_is_amd() {
+#if HWY_ARCH_X86 && (HWY_COMPILER_GCC_ACTUAL || HWY_COMPILER_CLANG)
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}
+
 std::string highway_version() {
   return std::to_string(HWY_MAJOR) + "." + std::to_string(HWY_MINOR) + "." + std::to_string(HWY_PATCH);
 }

@@ -19,6 +19,8 @@ void cap_simd_target(const std::string& name);
 void apply_simd_environment();
 /// Floats a vector of the current target holds.
 int simd_lanes();
+/// Where thresholds were measured on one vendor's cores only. False where it cannot be told.
+bool cpu_is_amd();
 /// "1.0.3": of the headers compiled against.
 std::string highway_version();
 
