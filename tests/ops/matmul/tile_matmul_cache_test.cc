@@ -143,20 +143,30 @@ std::int64_t resident_bytes() {
   return resident * 4096;
 }
 
-/// oneDNN keeps 1024 primitives of its own for the whole process, so memory grows until those are in use.
-TEST(TileMatmulCache, TenThousandShapesKeepMemoryFlat) {
+/// What 3000 more shapes add, once the 1024 primitives that oneDNN keeps for the whole process are in use.
+std::int64_t growth_of_cache(std::size_t capacity) {
   Random random(3);
-  const TileMatmulCache cache(16);
+  const TileMatmulCache cache(capacity);
   const auto use = [&](int count) {
     for (int i = 0; i < count; ++i) cache.scratch_bytes(random_spec(random, 64));
   };
-  use(4000);
+  use(3000);
   const std::int64_t warm = resident_bytes();
-  use(6000);
-  const std::int64_t growth = resident_bytes() - warm;
-  EXPECT_EQ(cache.size(), 16u);
-  EXPECT_LT(growth, 24 << 20) << "from " << warm;
-  std::cout << "resident memory grew by " << growth / 1024 << " KiB over 6000 shapes\n";
+  use(3000);
+  EXPECT_LE(cache.size(), capacity);
+  return resident_bytes() - warm;
+}
+
+/// Beside a cache that forgets nothing: how large a primitive is, and what the allocator keeps, differ by version.
+TEST(TileMatmulCache, ThousandsOfShapesKeepMemoryFlat) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the quarantine of ASan keeps what is freed";
+#endif
+  const std::int64_t bounded = growth_of_cache(16);
+  const std::int64_t boundless = growth_of_cache(100000);
+  std::cout << "3000 shapes more: " << bounded / 1024 << " KiB with 16 kept, " << boundless / 1024
+            << " KiB with all kept\n";
+  EXPECT_LT(bounded, boundless / 4);
 }
 
 TEST(TileMatmulCache, NamesWhatIsWrong) {
