@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace headway::fusion {
 namespace {
@@ -20,6 +21,9 @@ double as_float(double x) {
   constexpr double kLowest = std::numeric_limits<float>::lowest();
   return x < kLowest ? -std::numeric_limits<double>::infinity() : x;
 }
+
+/// A fill so low that no score survives next to it.
+bool hides(double fill) { return fill <= -1e3; }
 
 /// What is added to a fill changes it, unless it is so low that rounding takes the sum back to it.
 bool has_shallow_fill(const Scores& scores) {
@@ -135,26 +139,49 @@ class Walk {
       return fail(outside, draft_.describe(node.outputs[0]) + " stands inside of a scale that only the run knows");
     }
     const Node* kept = draft_.maker(node.inputs[0], "Mul");
-    const Node* fill = draft_.maker(node.inputs[1], "Mul");
-    if (kept != nullptr && fill != nullptr && draft_.has_one_consumer(node.inputs[0])) {
-      for (const std::size_t f : {0, 1}) {
-        const auto amount = facts_.scalar(fill->inputs[1 - f]);
-        const Node* inverse = draft_.maker(fill->inputs[f], "Sub");
-        if (!amount || inverse == nullptr || facts_.scalar(inverse->inputs[0]) != 1.0) continue;
-        for (const std::size_t k : {0, 1}) {
-          if (kept->inputs[k] != inverse->inputs[1] || !is_zero_or_one(kept->inputs[k])) continue;
-          ++outside.depth;
-          if (!up(kept->inputs[1 - k], outside, scores)) return false;
-          scores->terms.push_back(
-              {.condition = kept->inputs[k], .hides_when = false, .fill = as_float(-*amount * outside.factor)});
-          return true;
-        }
+    if (kept != nullptr && draft_.has_one_consumer(node.inputs[0])) {
+      for (const std::size_t k : {0, 1}) {
+        const ValueId b = kept->inputs[k];
+        const auto amount = fill_beside(b, node.inputs[1]);
+        if (!amount || !hides(-*amount * outside.factor) || !is_zero_or_one(b)) continue;
+        ++outside.depth;
+        if (!up(kept->inputs[1 - k], outside, scores)) return false;
+        scores->terms.push_back({.condition = b, .hides_when = false, .fill = as_float(-*amount * outside.factor)});
+        return true;
       }
     }
     if (!up(node.inputs[0], outside, scores)) return false;
     if (has_shallow_fill(*scores)) return fail(outside, draft_.describe(node.outputs[0]) + " subtracts from a fill");
     scores->terms.push_back({.value = node.inputs[1], .factor = -outside.factor});
     return true;
+  }
+
+  /// c where `penalty` is (1 − b) · c; nullopt otherwise. In a file of static shapes both are constants by now.
+  std::optional<double> fill_beside(ValueId b, ValueId penalty) {
+    if (draft_.constant(penalty) != nullptr) return folded_fill(draft_.constant(b), *draft_.constant(penalty));
+    const Node* fill = draft_.maker(penalty, "Mul");
+    if (fill == nullptr) return std::nullopt;
+    for (const std::size_t f : {0, 1}) {
+      const auto amount = facts_.scalar(fill->inputs[1 - f]);
+      const Node* inverse = draft_.maker(fill->inputs[f], "Sub");
+      if (amount && inverse != nullptr && facts_.scalar(inverse->inputs[0]) == 1.0 && inverse->inputs[1] == b) {
+        return amount;
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<double> folded_fill(const Tensor* kept, const Tensor& penalty) {
+    if (kept == nullptr || kept->type() != DataType::kF32 || penalty.type() != DataType::kF32) return std::nullopt;
+    if (!(kept->dims() == penalty.dims())) return std::nullopt;
+    std::optional<double> amount;
+    for (std::int64_t i = 0; i < kept->count(); ++i) {
+      const auto taken = static_cast<double>(penalty.data<float>()[i]);
+      const bool is_kept = kept->data<float>()[i] != 0;
+      if (is_kept ? taken != 0 : amount && *amount != taken) return std::nullopt;
+      if (!is_kept) amount = taken;
+    }
+    return amount;
   }
 
   /// Whether a value is made of a constant of zeros and ones, or of a bool, by what keeps elements as they are.
@@ -187,7 +214,7 @@ class Walk {
       const auto fill = facts_.scalar(node.inputs[k]);
       if (!fill) continue;
       const double scaled = *fill * outside.factor;
-      if (!(scaled <= -1e3)) {
+      if (!hides(scaled)) {
         return fail(outside, draft_.describe(node.outputs[0]) + " fills in " + std::to_string(*fill) +
                                  ", expected a number so low that it hides");
       }

@@ -117,8 +117,8 @@ TEST(FusionForms, DistilBertFillsWhereTheMaskIsZero) {
   }
 }
 
-/// A W × W triangle of ones, sliced to S × S.
-ValueId triangle(FusionCase* c, DataType type) {
+/// A W × W triangle of ones, sliced to S × S at `ends`, or where it says when it is left out.
+ValueId triangle(FusionCase* c, DataType type, ValueId ends = kNoValue) {
   constexpr std::int64_t kW = 16;
   auto tensor = std::make_shared<Tensor>(type, Dims{1, 1, kW, kW});
   for (std::int64_t i = 0; i < kW * kW; ++i) {
@@ -130,7 +130,8 @@ ValueId triangle(FusionCase* c, DataType type) {
     }
   }
   const ValueId whole = c->graph.add_constant("triangle", std::move(tensor));
-  return c->op("Slice", {whole, c->ints({0, 0}), c->ints({kS, kS}), c->ints({2, 3})});
+  if (ends == kNoValue) ends = c->ints({kS, kS});
+  return c->op("Slice", {whole, c->ints({0, 0}), ends, c->ints({2, 3})});
 }
 
 TEST(FusionForms, Gpt2FillsBehindTheDivision) {
@@ -140,6 +141,39 @@ TEST(FusionForms, Gpt2FillsBehindTheDivision) {
       "Div", {c.op("MatMul", {c.transpose(t.q, kHeads), c.transpose(t.k, kHeadsTransposed)}), c.number(2.8284271f)});
   finish(&c, c.softmax(c.op("Where", {triangle(&c, DataType::kBool), scores, c.number(-1e4f)})),
          c.transpose(t.v, kHeads));
+  expect_fused(&c, "float");
+}
+
+/// scores · b − (1 − b) · c
+ValueId penalised(FusionCase* c, ValueId scores, ValueId b, float amount) {
+  const ValueId hidden = c->op("Sub", {c->number(1), b});
+  return c->op("Sub", {c->op("Mul", {scores, b}, {}, "kept"), c->op("Mul", {hidden, c->number(amount)})});
+}
+
+TEST(FusionForms, OldGpt2KeepsByAProductAndPenalisesTheRest) {
+  for (const bool ends_are_known : {true, false}) {
+    for (const bool divides : {true, false}) {
+      FusionCase c;
+      c.names_lengths = !ends_are_known;
+      const Qkv t = tokens(&c);
+      const ValueId product = c.op("MatMul", {c.transpose(t.q, kHeads), c.transpose(t.k, kHeadsTransposed)});
+      const ValueId scores =
+          divides ? c.op("Div", {product, c.number(2.8284271f)}) : c.op("Mul", {product, c.number(0.35355339f)});
+      const ValueId length = c.op("Gather", {c.op("Shape", {t.k}), c.ints({1, 1})});
+      const ValueId ends = ends_are_known ? kNoValue : length;
+      const ValueId b = triangle(&c, DataType::kF32, ends);
+      finish(&c, c.softmax(penalised(&c, scores, b, 1e4f)), c.transpose(t.v, kHeads));
+      expect_fused(&c, "float");
+    }
+  }
+}
+
+TEST(FusionForms, APenaltyBeforeTheScaleIsScaledToo) {
+  FusionCase c;
+  const Qkv t = tokens(&c);
+  const ValueId product = c.op("MatMul", {c.transpose(t.q, kHeads), c.transpose(t.k, kHeadsTransposed)});
+  const ValueId masked = penalised(&c, product, triangle(&c, DataType::kF32), 1e5f);
+  finish(&c, c.softmax(c.op("Div", {masked, c.number(2.8284271f)})), c.transpose(t.v, kHeads));
   expect_fused(&c, "float");
 }
 

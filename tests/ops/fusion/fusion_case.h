@@ -34,8 +34,8 @@ class FusionCase {
   using Ints = std::vector<std::int64_t>;
 
   ValueId input(const std::string& name, DataType type, const Dims& dims) {
-    // Every axis but the last two of a query or key is a name, as dynamic exports have it; sizes come with the data.
     std::vector<SymbolicDim> named(dims.begin(), dims.end());
+    if (names_lengths && dims.rank() > 1) named[1] = "length " + std::to_string(dims[1]);
     inputs_.push_back(Tensor(type, dims));
     return graph.add_input(name, type, std::move(named));
   }
@@ -61,6 +61,11 @@ class FusionCase {
     auto tensor = std::make_shared<Tensor>(DataType::kF32, dims);
     for (std::int64_t i = 0; i < tensor->count(); ++i) tensor->data<float>()[i] = value;
     return graph.add_constant("c" + std::to_string(graph.num_values()), std::move(tensor));
+  }
+  ValueId floats(const std::vector<float>& values) {
+    auto tensor = std::make_shared<Tensor>(DataType::kF32, Dims{static_cast<std::int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), tensor->data<float>());
+    return graph.add_constant("f" + std::to_string(graph.num_values()), std::move(tensor));
   }
   ValueId weight(const Dims& dims) {
     auto tensor = std::make_shared<Tensor>(DataType::kF32, dims);
@@ -115,6 +120,7 @@ class FusionCase {
 
   Graph graph;
   FusionReport report;
+  bool names_lengths = false;  ///< axis 1 of inputs made from now on is a name, as dynamic exports have it
 
  private:
   std::vector<Tensor> run(const Graph& one) const {

@@ -70,6 +70,23 @@ TEST(FusionNearMiss, AFillThatDoesNotHide) {
   expect_missed(&c, "node 'filled' (Where) fills in");
 }
 
+/// A penalty that is no fill: too small to hide, of two sizes, or beside a factor that is not 0 or 1.
+TEST(FusionNearMiss, PenaltiesThatDoNotHide) {
+  struct Penalty {
+    std::vector<float> kept, taken;
+  };
+  for (const Penalty& penalty :
+       {Penalty{{1, 1, 0, 1, 0}, {0, 0, 5, 0, 5}}, Penalty{{1, 1, 0, 1, 0}, {0, 0, 1e4f, 0, 2e4f}},
+        Penalty{{1, 1, 0, 1, 0}, {0, 1e4f, 1e4f, 0, 1e4f}}, Penalty{{1, 0.5f, 0, 1, 0}, {0, 0, 1e4f, 0, 1e4f}}}) {
+    FusionCase c;
+    const Parts p = parts(&c);
+    const ValueId kept = c.op("Mul", {p.scores, c.floats(penalty.kept)}, {}, "kept");
+    const ValueId s = c.op("Sub", {kept, c.floats(penalty.taken)});
+    c.graph.add_output("out", c.op("MatMul", {c.softmax(s), p.v}));
+    expect_missed(&c, "node 'kept' (Mul) multiplies by");
+  }
+}
+
 TEST(FusionNearMiss, ReadersInFrontOfTheGuard) {
   FusionCase c;
   const Parts p = parts(&c);
