@@ -1,6 +1,7 @@
 // Cast and CastLike: each element as another type, by the rules of convert(). Decides the kernel of a pair of types.
 #include "ops/broadcast_loop.h"
 #include "ops/numeric.h"
+#include "ops/onnx_type.h"
 #include "ops/operators.h"
 #include "ops/table_op.h"
 
@@ -22,31 +23,13 @@ CastKernel kernel_of(DataType from, DataType to) {
   });
 }
 
-/// ONNX's numbers of the element types.
 DataType type_of_number(const char* op, std::int64_t number) {
-  switch (number) {
-    case 1:
-      return DataType::kF32;
-    case 2:
-      return DataType::kU8;
-    case 3:
-      return DataType::kI8;
-    case 6:
-      return DataType::kI32;
-    case 7:
-      return DataType::kI64;
-    case 9:
-      return DataType::kBool;
-    case 10:
-      return DataType::kF16;
-    case 11:
-      return DataType::kF64;
-    case 16:
-      return DataType::kBF16;
-    default:
-      fail(ErrorCode::kUnsupported, op, " to element type ", number,
-           ", expected one of 1 (f32), 2 (u8), 3 (i8), 6 (i32), 7 (i64), 9 (bool), 10 (f16), 11 (f64), 16 (bf16)");
+  const std::optional<DataType> type = onnx_type(number);
+  if (!type) {
+    fail(ErrorCode::kUnsupported, op, " to element type ", number,
+         ", expected one of 1 (f32), 2 (u8), 3 (i8), 6 (i32), 7 (i64), 9 (bool), 10 (f16), 11 (f64), 16 (bf16)");
   }
+  return *type;
 }
 
 std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos& outputs) {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "ops/fusion/onnx_type.h"
+#include "ops/onnx_type.h"
 
 namespace headway::fusion {
 

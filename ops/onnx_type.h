@@ -1,4 +1,4 @@
-// ONNX's numbers of element types.
+// ONNX's numbers of element types, as the attribute `to` of Cast has them. Knows no operator.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,9 @@
 
 #include "headway/tensor.h"
 
-namespace headway::fusion {
+namespace headway {
 
+/// nullopt for a number that is none of ours.
 inline std::optional<DataType> onnx_type(std::int64_t number) {
   switch (number) {
     case 1:
@@ -33,4 +34,4 @@ inline std::optional<DataType> onnx_type(std::int64_t number) {
   }
 }
 
-}  // namespace headway::fusion
+}  // namespace headway
