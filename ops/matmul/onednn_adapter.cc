@@ -15,7 +15,12 @@ namespace headway::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
-constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+dnnl::memory::data_type dnnl_type(DataType type) {
+  if (type == DataType::kF32) return dnnl::memory::data_type::f32;
+  if (type == DataType::kBF16) return dnnl::memory::data_type::bf16;
+  fail(ErrorCode::kInternal, "oneDNN matmul is ", name(type), ", expected f32 or bf16");
+}
 
 /// A small number of the calling thread: where it looks for its slot first.
 unsigned thread_number() {
@@ -65,18 +70,25 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
-Desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+Desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride, DataType type) {
+  const auto element = dnnl_type(type);
   // oneDNN 3.7 takes the rows of a single column for neighbours as long as a stride of 1 is there to suggest it.
-  if (columns == 1 && rows > 1) return Desc({rows, columns}, kF32, dnnl::memory::dims{stride, stride * rows});
-  return Desc({rows, columns}, kF32, dnnl::memory::dims{rows == 1 ? columns : stride, 1});
+  if (columns == 1 && rows > 1) return Desc({rows, columns}, element, dnnl::memory::dims{stride, stride * rows});
+  return Desc({rows, columns}, element, dnnl::memory::dims{rows == 1 ? columns : stride, 1});
 }
 
-Desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  return Desc({columns, rows}, kF32, dnnl::memory::dims{1, rows == 1 ? columns : stride});
+Desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride, DataType type) {
+  return Desc({columns, rows}, dnnl_type(type), dnnl::memory::dims{1, rows == 1 ? columns : stride});
 }
 
-Desc any_desc(std::int64_t rows, std::int64_t columns) {
-  return Desc({rows, columns}, kF32, dnnl::memory::format_tag::any);
+Desc any_desc(std::int64_t rows, std::int64_t columns, DataType type) {
+  return Desc({rows, columns}, dnnl_type(type), dnnl::memory::format_tag::any);
+}
+
+bool cpu_multiplies_bf16() {
+  // Each set of instructions is a mask that holds those it builds on.
+  constexpr unsigned kWanted = dnnl_cpu_isa_avx512_core_bf16;
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kWanted) == kWanted;
 }
 
 struct Matmul::Slot {
@@ -153,8 +165,8 @@ void Matmul::give_back(std::unique_ptr<Slot> slot) const {
 
 void Matmul::execute(const MatmulOperands& operands) const {
   std::unique_ptr<Slot> slot = borrow();
-  slot->a.set_data_handle(const_cast<float*>(operands.a));
-  if (!operands.b_memory) slot->b.set_data_handle(const_cast<float*>(operands.b));
+  slot->a.set_data_handle(const_cast<void*>(operands.a));
+  if (!operands.b_memory) slot->b.set_data_handle(const_cast<void*>(operands.b));
   slot->c.set_data_handle(operands.c);
   slot->scratch.set_data_handle(operands.scratch);
 

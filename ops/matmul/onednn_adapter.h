@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "headway/tensor.h"
+
 namespace headway::onednn {
 
 /// Keeps oneDNN on the calling thread while it lives. oneDNN asks OpenMP for its default number of threads, both when
@@ -33,15 +35,20 @@ class SingleThread {
 /// The process's CPU engine.
 const dnnl::engine& engine();
 
-/// [rows, columns] f32 with `stride` floats between rows. Unit dims get the strides of a dense matrix: an odd stride on
-/// a unit dim has sent releases of oneDNN to their slowest path.
-dnnl::memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride);
+/// [rows, columns] f32 or bf16 with `stride` elements between rows. Unit dims get the strides of a dense matrix: an odd
+/// stride on a unit dim has sent releases of oneDNN to their slowest path.
+dnnl::memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                               DataType type = DataType::kF32);
 /// The same memory read as its transpose: [columns, rows].
-dnnl::memory::desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride);
-/// [rows, columns] f32 in whatever layout the matmul likes best.
-dnnl::memory::desc any_desc(std::int64_t rows, std::int64_t columns);
+dnnl::memory::desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                                   DataType type = DataType::kF32);
+/// [rows, columns] in whatever layout the matmul likes best.
+dnnl::memory::desc any_desc(std::int64_t rows, std::int64_t columns, DataType type = DataType::kF32);
 
-/// c = a·b (+ bias), or c += a·b.
+/// True when oneDNN has bf16 dot products or tiles of this CPU to multiply with (AVX-512 BF16, AMX).
+bool cpu_multiplies_bf16();
+
+/// c = a·b (+ bias), or c += a·b. Sums are f32 whatever the types.
 struct MatmulDescs {
   dnnl::memory::desc a;     // [M, K]
   dnnl::memory::desc b;     // [K, N]
@@ -54,11 +61,11 @@ struct MatmulDescs {
 /// What one execution works on. `b` and `bias` are memory objects where they are fixed for the life of a plan: giving a
 /// blocked memory object a new pointer makes oneDNN write its padding.
 struct MatmulOperands {
-  const float* a;
-  const float* b;  // used when b_memory is null
+  const void* a;
+  const void* b;  // used when b_memory is null
   dnnl_memory_t b_memory;
   dnnl_memory_t bias_memory;
-  float* c;
+  void* c;
   std::byte* scratch;  // 64-byte aligned, scratch_bytes()
 };
 
