@@ -1,0 +1,81 @@
+// bf16 in memory, f32 in registers, for one SIMD target: loads that widen, stores that round. Bit operations only,
+// which every target and release of Highway has, so that all of them give the same bits; a CPU's own conversion would
+// flush denormals. Knows no kernel. Beside each stands its f32 twin, so that one template serves both types.
+#if defined(HEADWAY_OPS_SIMD_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_BF16_INL_H_
+#undef HEADWAY_OPS_SIMD_BF16_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_BF16_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/numeric.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Lanes(d) elements from any address, as f32.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadAsF32(D d, const float* HWY_RESTRICT from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadAsF32(D d, const BFloat16* HWY_RESTRICT from) {
+  const hn::RebindToUnsigned<D> d32;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+
+/// Lanes(d) elements to any address, rounded to nearest, ties to even; NaN stays NaN.
+template <class D>
+HWY_INLINE void StoreFromF32(hn::Vec<D> v, D d, float* HWY_RESTRICT to) {
+  hn::StoreU(v, d, to);
+}
+template <class D>
+HWY_INLINE void StoreFromF32(hn::Vec<D> v, [[maybe_unused]] D d, BFloat16* HWY_RESTRICT to) {
+  const hn::RebindToUnsigned<D> d32;
+  const hn::RebindToSigned<D> d32s;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const auto bits = hn::BitCast(d32, v);
+  const auto upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(d32, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7FFF))));
+  // Rounding could carry a NaN into infinity or over the sign; made quiet it keeps its upper bits.
+  const auto quiet = hn::Or(upper, hn::Set(d32, 0x40));
+  const auto is_number = hn::RebindMask(d32, hn::Eq(v, v));
+  const auto result = hn::IfThenElse(is_number, rounded, quiet);
+  // Below 2^16, so the saturating step changes nothing.
+  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(d32s, result)), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+HWY_INLINE void StoreOne(float x, float* to) { *to = x; }
+HWY_INLINE void StoreOne(float x, BFloat16* to) { *to = to_bfloat16(x); }
+
+/// n elements, a vector at a time and the rest one by one: nothing beyond them is touched.
+inline void Widen(const BFloat16* from, float* to, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const std::int64_t lanes = hn::Lanes(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(LoadAsF32(d, from + i), d, to + i);
+  for (; i < n; ++i) to[i] = widen(from[i]);
+}
+
+inline void Narrow(const float* from, BFloat16* to, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const std::int64_t lanes = hn::Lanes(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) StoreFromF32(hn::LoadU(d, from + i), d, to + i);
+  for (; i < n; ++i) StoreOne(from[i], to + i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_BF16_INL_H_
