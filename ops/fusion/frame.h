@@ -4,7 +4,9 @@
 //   x ── projection ── Reshape(B, S, H, D) ── Attention ── Reshape(B, S, E) ── projection ── out
 //   x ── projection ── Reshape(B, S, H, D) ──┘
 //
-// Decides whether all of it is there: with rotary embeddings, a past or another order it is not, and the core stays.
+// or with whatever else only moves axes between a projection and the heads (head_trace.h), and with tokens [S, B, E] as
+// torch.nn.MultiheadAttention has them. Decides whether all of it is there: with rotary embeddings, a past or another
+// order it is not, and the core stays.
 #pragma once
 
 #include "headway/fusion.h"

@@ -77,6 +77,12 @@ class FusionCase {
     std::copy(values.begin(), values.end(), tensor->data<std::int64_t>());
     return graph.add_constant("i" + std::to_string(graph.num_values()), std::move(tensor));
   }
+  /// One number, of rank 0.
+  ValueId index(std::int64_t value) {
+    auto tensor = std::make_shared<Tensor>(DataType::kI64, Dims{});
+    *tensor->data<std::int64_t>() = value;
+    return graph.add_constant("i" + std::to_string(graph.num_values()), std::move(tensor));
+  }
   ValueId op(const std::string& type, std::vector<ValueId> from, Attributes attributes = {},
              const std::string& name = {}) {
     const std::string own = name.empty() ? type + std::to_string(graph.nodes().size()) : name;
