@@ -8,6 +8,7 @@
 
 #include "ops/fusion/attention_node.h"
 #include "ops/fusion/einsum.h"
+#include "ops/fusion/joined_heads.h"
 #include "ops/fusion/mask.h"
 
 namespace headway::fusion {
@@ -47,15 +48,16 @@ class Core {
     if (!read_operands(joined, &parts)) return -1;
     parts.out = draft_.node(below.product).outputs[0];
     parts.out_axes = lower->out_axes;
+    parts.weights = below.weights;
+    parts.name = draft_.node(softmax_).name;
+    parts.before = below.product;
     if (joined && !split_out(&parts)) return -1;
+    if (!joined && parts.query.rank() == 3) split_joined_heads(&draft_, &facts_, &scores, &parts);
     if (parts.query.rank() == 3 && !std::is_sorted(parts.out_axes.begin(), parts.out_axes.end())) {
       return fail(draft_.describe(parts.out) + " gives another order than batch, query, width");
     }
-    parts.weights = below.weights;
     if (!fit_weights(&parts)) return -1;
 
-    parts.name = draft_.node(softmax_).name;
-    parts.before = below.product;
     const auto mask =
         make_mask(scores, {parts.query.rank(), joined, parts.before, parts.name}, &draft_, &facts_, &failure_);
     if (!mask) return -1;

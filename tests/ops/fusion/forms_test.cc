@@ -5,7 +5,6 @@
 namespace headway::testing {
 namespace {
 
-constexpr double kApart = 1e-5;
 constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8;
 
 /// Queries, keys and values as [B, S, H, D] inputs.
@@ -21,13 +20,6 @@ const std::vector<std::int64_t> kHeadsTransposed = {0, 2, 3, 1};
 
 void finish(FusionCase* c, ValueId p, ValueId v) {
   c->graph.add_output("out", c->transpose(c->op("MatMul", {p, v}), kHeads));
-}
-void expect_fused(FusionCase* c, const std::string& mask, int nans = 0) {
-  EXPECT_LE(c->fused_minus_unfused(), kApart);
-  EXPECT_EQ(c->nans(), nans);
-  ASSERT_EQ(c->report.count("attention"), 1) << c->report.text();
-  EXPECT_TRUE(c->report.missed.empty());
-  EXPECT_EQ(c->report.fused[0].mask, mask);
 }
 
 /// Softmax(Add(mask, Mul(MatMul(Q, Kᵀ), s))) with a Where for the mask.
@@ -278,58 +270,6 @@ TEST(FusionForms, TheWholeFrameIsOneLayer) {
   expect_fused(&c, "none");
   EXPECT_EQ(c.report.count("MultiHeadAttention"), 1);
   EXPECT_EQ(c.report.fused[0].head_dim, kD);
-}
-
-/// torch.nn.MultiheadAttention over tokens [S, B, E]: one projection, its parts picked from an axis of three, heads
-/// joined with the batch and taken apart again. `parts_first`: the axis of three lies outside of the heads.
-ValueId torch_layer(FusionCase* c, ValueId tokens, bool parts_first) {
-  constexpr std::int64_t kE = kH * kD;
-  const ValueId all = c->op("Add", {c->op("MatMul", {tokens, c->weight({kE, 3 * kE})}), c->weight({3 * kE})});
-  ValueId parts = kNoValue;
-  if (parts_first) {
-    parts = c->op("Unsqueeze", {c->reshape(all, {kS, kB, 3, kE}), c->ints({0})});
-    parts = c->op("Squeeze", {c->transpose(parts, {3, 1, 2, 0, 4}), c->ints({3})});
-  } else {
-    parts = c->transpose(c->reshape(all, {kS, kB, kE, 3}), {3, 0, 1, 2});
-  }
-  const auto heads = [&](std::int64_t which) {
-    const ValueId one = c->op("Gather", {parts, c->index(which)}, {{"axis", Attribute(std::int64_t{0})}});
-    const ValueId joined = c->transpose(c->reshape(one, {kS, kB * kH, kD}), {1, 0, 2});
-    return c->reshape(joined, {kB, kH, kS, kD});
-  };
-  const ValueId q = c->op("Mul", {heads(0), c->number(0.35f)});
-  const ValueId p = c->softmax(c->op("MatMul", {q, c->transpose(heads(1), {0, 1, 3, 2})}));
-  const ValueId o = c->transpose(c->op("MatMul", {p, heads(2)}), {2, 0, 1, 3});
-  const ValueId y = c->op("Gemm", {c->reshape(o, {kS * kB, kE}), c->weight({kE, kE}), c->weight({kE})},
-                          {{"transB", Attribute(std::int64_t{1})}});
-  return c->reshape(y, {kS, kB, kE});
-}
-
-TEST(FusionForms, TorchsLayerIsOneNode) {
-  for (const bool names_lengths : {true, false}) {
-    FusionCase c;
-    c.names_lengths = names_lengths;
-    const ValueId x = c.random_input("x", {kB, kS, kH * kD});
-    c.graph.add_output("out", c.transpose(torch_layer(&c, c.transpose(x, {1, 0, 2}), true), {1, 0, 2}));
-    expect_fused(&c, "none");
-    EXPECT_EQ(c.report.count("MultiHeadAttention"), 1);
-    // What put the sequence first is gone on both sides.
-    EXPECT_EQ(fuse(c.graph, registry()).nodes().size(), 1u);
-  }
-}
-
-TEST(FusionForms, TorchsLayerOverSequencesFirst) {
-  FusionCase c;
-  c.graph.add_output("out", torch_layer(&c, c.random_input("x", {kS, kB, kH * kD}), true));
-  expect_fused(&c, "none");
-  EXPECT_EQ(c.report.count("MultiHeadAttention"), 1);
-}
-
-TEST(FusionForms, HeadsWhoseColumnsLieApartKeepTheirProjection) {
-  FusionCase c;
-  c.graph.add_output("out", torch_layer(&c, c.random_input("x", {kS, kB, kH * kD}), false));
-  expect_fused(&c, "none");
-  EXPECT_EQ(c.report.count("MultiHeadAttention"), 0);
 }
 
 }  // namespace

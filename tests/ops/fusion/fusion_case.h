@@ -140,4 +140,13 @@ class FusionCase {
   int nans_ = 0;
 };
 
+/// One layer was found, with such a mask, and its numbers are those of the graph as it was, `nans` of them NaN.
+inline void expect_fused(FusionCase* c, const std::string& mask, int nans = 0) {
+  EXPECT_LE(c->fused_minus_unfused(), 1e-5);
+  EXPECT_EQ(c->nans(), nans);
+  ASSERT_EQ(c->report.count("attention"), 1) << c->report.text();
+  EXPECT_TRUE(c->report.missed.empty());
+  EXPECT_EQ(c->report.fused[0].mask, mask);
+}
+
 }  // namespace headway::testing
