@@ -1,7 +1,9 @@
-// How far an f32 attention may be from the exact one. The only place with tolerances; derived, then held against what
-// is measured. Knows no implementation.
+// How far an attention in f32 or bf16 may be from the exact one. The only place with tolerances; derived, then held
+// against what is measured. Knows no implementation.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace headway::testing {
@@ -27,5 +29,17 @@ inline constexpr double kBoundC2 = 4;
 
 // A weight below the smallest normal float may become 0: this much per unit of |v|.
 inline constexpr double kUnderflow = 1.2e-38;
+
+// bf16 tensors: exact means exact on the bf16 inputs. Everything in between is f32, so the bound above holds up to the
+// store of `out`, which rounds once: half the distance between the two bf16 numbers around it, at most kBf16Rounding of
+// it. A path that hands its weights to a bf16 product rounds each once more: kBf16Rounding · Σ p|v| at most.
+inline constexpr double kBf16Rounding = 1.0 / (1 << 8);
+
+/// Half the distance between the bf16 numbers around x: what storing x may change.
+inline double half_bf16_step(double x) {
+  constexpr int kSmallestExponent = -126;  // denormals lie as far apart as the smallest normal numbers
+  const int exponent = x == 0 || !std::isfinite(x) ? kSmallestExponent : std::max(std::ilogb(x), kSmallestExponent);
+  return std::ldexp(kBf16Rounding, exponent);
+}
 
 }  // namespace headway::testing

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/numeric.h"
+
 namespace headway {
 namespace {
 
@@ -43,20 +45,30 @@ void add_row(float* row, std::int64_t keys, Load load) {
 /// One row of one mask: `data` is its first key, `stride` elements lie between keys.
 struct MaskRow {
   MaskKind kind;
+  DataType type;
   bool true_attends;
   const std::byte* data;
   std::int64_t stride;
 };
 
-/// Calls `use(load)` with the loader that suits the row: the unit stride is spelled out so that it vectorises.
+/// Calls `use(load)` with the loader that suits the row of numbers: the unit stride is spelled out so that it
+/// vectorises.
+template <class Real, class Use>
+void with_numbers(const MaskRow& mask, Use use) {
+  const std::int64_t stride = mask.stride;
+  const auto* values = reinterpret_cast<const Real*>(mask.data);
+  if (stride == 0) return use([value = widen(*values)](std::int64_t) { return value; });
+  if (stride == 1) return use([values](std::int64_t j) { return widen(values[j]); });
+  use([values, stride](std::int64_t j) { return widen(values[j * stride]); });
+}
+
+/// The same for a row of any kind.
 template <class Use>
 void with_loader(const MaskRow& mask, Use use) {
   const std::int64_t stride = mask.stride;
   if (mask.kind == MaskKind::kAdditive) {
-    const float* values = reinterpret_cast<const float*>(mask.data);
-    if (stride == 0) return use([value = *values](std::int64_t) { return value; });
-    if (stride == 1) return use([values](std::int64_t j) { return values[j]; });
-    return use([values, stride](std::int64_t j) { return values[j * stride]; });
+    if (mask.type == DataType::kBF16) return with_numbers<BFloat16>(mask, use);
+    return with_numbers<float>(mask, use);
   }
   // Read as bytes: a bool that is neither 0 nor 1 would be undefined, and masks come from outside.
   const std::uint8_t* bits = reinterpret_cast<const std::uint8_t*>(mask.data);
@@ -100,13 +112,13 @@ void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::i
     } else {
       const std::int64_t at =
           b * mask_.strides[0] + h * mask_.strides[1] + (query + r) * mask_.strides[2] + key * mask_.strides[3];
-      const MaskRow mask{mask_kind_, true_attends_, mask_.data + at * static_cast<std::int64_t>(size_bytes(mask_.type)),
-                         mask_.strides[3]};
+      const MaskRow mask{mask_kind_, mask_.type, true_attends_,
+                         mask_.data + at * static_cast<std::int64_t>(size_bytes(mask_.type)), mask_.strides[3]};
       with_loader(mask, [=](auto load) { write_row(row, covered, load); });
     }
     if (key_mask_kind_ != MaskKind::kNone && covered > 0) {
       const std::int64_t at = b * key_mask_.strides[0] + key * key_mask_.strides[1];
-      const MaskRow mask{key_mask_kind_, true_attends_,
+      const MaskRow mask{key_mask_kind_, key_mask_.type, true_attends_,
                          key_mask_.data + at * static_cast<std::int64_t>(size_bytes(key_mask_.type)),
                          key_mask_.strides[1]};
       with_loader(mask, [=](auto load) { add_row(row, covered, load); });

@@ -28,13 +28,18 @@ void check_tensor(const char* argument, const View& view, DataType type, const D
   require_memory(argument, view);
 }
 
-DataType mask_type(MaskKind kind) { return kind == MaskKind::kBool ? DataType::kBool : DataType::kF32; }
+/// An additive mask is f32, whatever the type; beside bf16 tensors it may be bf16 too.
+void check_mask_type(const char* argument, const AttentionSpec& spec, MaskKind kind, DataType given) {
+  const DataType type = kind == MaskKind::kBool ? DataType::kBool : DataType::kF32;
+  const bool also_bf16 = kind == MaskKind::kAdditive && spec.type == DataType::kBF16;
+  if (also_bf16 && given == DataType::kBF16) return;
+  require(given == type, argument, " is ", name(given), ", expected ", name(type), also_bf16 ? " or bf16" : "");
+}
 
 void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   require_present("mask", mask, spec.mask != MaskKind::kNone, "spec.mask");
   if (!mask) return;
-  const DataType type = mask_type(spec.mask);
-  require(mask.type == type, "mask is ", name(mask.type), ", expected ", name(type));
+  check_mask_type("mask", spec, spec.mask, mask.type);
   require(mask.rank() >= 1 && mask.rank() <= 4, "mask has rank ", mask.rank(), ", expected 1 to 4");
 
   const std::int64_t keys = mask.dims.back();
@@ -54,8 +59,7 @@ void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
 void check_key_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   require_present("key_mask", mask, spec.key_mask != MaskKind::kNone, "spec.key_mask");
   if (!mask) return;
-  const DataType type = mask_type(spec.key_mask);
-  require(mask.type == type, "key_mask is ", name(mask.type), ", expected ", name(type));
+  check_mask_type("key_mask", spec, spec.key_mask, mask.type);
   require(mask.rank() == 2, "key_mask has rank ", mask.rank(), ", expected 2");
   require(mask.dims[0] == spec.batch, "key_mask has ", mask.dims[0], " rows, expected batch = ", spec.batch);
   require(mask.dims[1] == spec.key_len || mask.dims[1] == spec.key_len - spec.visible_tail, "key_mask has ",

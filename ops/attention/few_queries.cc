@@ -125,6 +125,7 @@ class FewQueriesAttention final : public AttentionImplementation {
 }  // namespace
 
 std::string few_queries_refusal(const AttentionSpec& spec) {
+  if (spec.type != DataType::kF32) return "takes f32 only";
   if (spec.scores_output != ScoresOutput::kNone) return "it writes no scores";
   return {};
 }

@@ -65,7 +65,7 @@ class ReferenceImplementation final : public AttentionImplementation {
     done.flops_nominal = 2 * (d + dv) * pairs * heads;
     done.flops_executed = (4 * d + 2 * dv) * visible;  // the scores are computed twice
     done.exps = visible;
-    done.bytes = static_cast<std::int64_t>(sizeof(float)) * heads * (end - begin + spec_.key_len) * (d + dv);
+    done.bytes = static_cast<std::int64_t>(size_bytes(spec_.type)) * heads * (end - begin + spec_.key_len) * (d + dv);
     return done;
   }
 

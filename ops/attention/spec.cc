@@ -44,8 +44,8 @@ void check_numbers(const AttentionSpec& spec) {
 
 AttentionSpec complete_spec(const AttentionSpec& spec) {
   AttentionSpec complete = spec;
-  if (spec.type != DataType::kF32) {
-    fail(ErrorCode::kUnsupported, "attention in ", name(spec.type), " is not supported, expected f32");
+  if (spec.type != DataType::kF32 && spec.type != DataType::kBF16) {
+    fail(ErrorCode::kUnsupported, "attention in ", name(spec.type), " is not supported, expected f32 or bf16");
   }
   check_sizes(spec);
   if (complete.num_kv_heads == 0) complete.num_kv_heads = complete.num_heads;

@@ -206,6 +206,7 @@ class TiledAttention final : public AttentionImplementation {
 }  // namespace
 
 std::string tiled_refusal(const AttentionSpec& spec) {
+  if (spec.type != DataType::kF32) return "takes f32 only";
   // Limits are 32-bit, and up to twice the sum of both lengths is added to them.
   constexpr std::int64_t kMaxPositions = std::int64_t{1} << 29;
   const std::int64_t positions = spec.query_len + spec.key_len;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/numeric.h"
+
 namespace headway {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr std::int64_t kValueColumns = 1024;
 void store(const TensorView& view, std::int64_t at, double value) {
   if (view.type == DataType::kF64) {
     view.as<double>()[at] = value;
+  } else if (view.type == DataType::kBF16) {
+    view.as<BFloat16>()[at] = convert<BFloat16>(value);
   } else {
     view.as<float>()[at] = static_cast<float>(value);
   }
@@ -63,8 +67,8 @@ class Row {
     const Real* k = k_ + j * args_.key.strides[2];
     double sum = 0;
     for (std::int64_t d = 0; d < spec_.head_dim; ++d) {
-      sum += scale_ * static_cast<double>(q_[d * args_.query.strides[3]]) *
-             static_cast<double>(k[d * args_.key.strides[3]]);
+      sum += scale_ * static_cast<double>(widen(q_[d * args_.query.strides[3]])) *
+             static_cast<double>(widen(k[d * args_.key.strides[3]]));
     }
     return sum;
   }
@@ -88,7 +92,7 @@ class Row {
       total += w;
       const Real* v = v_ + j * args_.value.strides[2];
       for (std::int64_t d = begin; d < end; ++d) {
-        sums[d - begin] += w * static_cast<double>(v[d * args_.value.strides[3]]);
+        sums[d - begin] += w * static_cast<double>(widen(v[d * args_.value.strides[3]]));
       }
     }
     const Dims& strides = args_.out.strides;
@@ -157,8 +161,16 @@ class Row {
 std::int64_t reference_attention_rows(const AttentionSpec& spec, const AttentionArgs& args, const ReferenceRows& rows) {
   std::int64_t visible = 0;
   for (std::int64_t i = rows.query_begin; i < rows.query_end; ++i) {
-    visible += args.query.type == DataType::kF64 ? Row<double>(spec, args, rows.batch, rows.head, i).run()
-                                                 : Row<float>(spec, args, rows.batch, rows.head, i).run();
+    switch (args.query.type) {
+      case DataType::kF64:
+        visible += Row<double>(spec, args, rows.batch, rows.head, i).run();
+        break;
+      case DataType::kBF16:
+        visible += Row<BFloat16>(spec, args, rows.batch, rows.head, i).run();
+        break;
+      default:
+        visible += Row<float>(spec, args, rows.batch, rows.head, i).run();
+    }
   }
   return visible;
 }

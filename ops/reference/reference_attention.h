@@ -17,8 +17,9 @@ struct ReferenceRows {
 };
 
 /// Computes `rows` of args.out and, where spec.scores_output asks for them, of args.scores. Query, key and value are
-/// f32 or f64 (all three the same), out and scores f32 or f64 each for itself; any strides. Everything in between is
-/// double. The arguments must be valid for the spec; defaults that are not filled in are taken as documented there.
+/// f32, bf16 or f64 (all three the same), out f32, bf16 or f64 and scores f32 or f64, each for itself; any strides.
+/// Everything in between is double, and what is stored is rounded once. The arguments must be valid for the spec;
+/// defaults that are not filled in are taken as documented there.
 ///
 /// A key that is hidden (by a mask, the causal limit, the window or a length) is never read, nor is its value, with
 /// one exception: scores in mode kScaled and kSoftcapped are written for all Skv keys, so those keys are read.

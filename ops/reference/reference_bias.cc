@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/numeric.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
@@ -16,7 +17,9 @@ std::int64_t integer_at(const ConstTensorView& view, std::int64_t index) {
 
 /// What one element of a mask adds to the score.
 float element_bias(const ConstTensorView& mask, std::int64_t at, MaskKind kind, MaskPolarity polarity) {
-  if (kind == MaskKind::kAdditive) return mask.as<float>()[at];
+  if (kind == MaskKind::kAdditive) {
+    return mask.type == DataType::kBF16 ? widen(mask.as<BFloat16>()[at]) : mask.as<float>()[at];
+  }
   // Bytes from outside: whatever is not zero is true.
   const bool set = reinterpret_cast<const unsigned char*>(mask.as<bool>())[at] != 0;
   const bool attends = set == (polarity == MaskPolarity::kTrueAttends);

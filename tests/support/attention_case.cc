@@ -11,9 +11,23 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-ConstTensorView mask_view(MaskKind kind, const Dims& dims, const std::vector<float>& values,
-                          const std::vector<std::uint8_t>& bits) {
+/// A mask as a test may have changed it; `halves` holds it where it is to be bf16.
+struct MaskParts {
+  MaskKind kind;
+  DataType type;
+  const std::vector<float>& values;
+  const std::vector<std::uint8_t>& bits;
+  std::vector<BFloat16>& halves;
+};
+
+ConstTensorView mask_view(const MaskParts& mask, const Dims& dims) {
+  const auto& [kind, type, values, bits, halves] = mask;
   if (kind == MaskKind::kNone) return {};
+  if (kind == MaskKind::kAdditive && type == DataType::kBF16) {
+    halves.resize(values.size());
+    for (std::size_t n = 0; n < values.size(); ++n) halves[n] = to_bfloat16(values[n]);
+    return view_of(static_cast<const BFloat16*>(halves.data()), dims);
+  }
   if (kind == MaskKind::kAdditive) return view_of(values.data(), dims);
   return {reinterpret_cast<const std::byte*>(bits.data()), DataType::kBool, dims};
 }
@@ -47,8 +61,9 @@ ConstTensorView integer_view(bool i32, const std::vector<std::int64_t>& wide, co
 std::string describe(const CaseShape& shape) {
   const AttentionSpec& s = shape.spec;
   std::ostringstream text;
-  text << "B " << s.batch << " Hq " << s.num_heads << " Hkv " << s.num_kv_heads << " Sq " << s.query_len << " Skv "
-       << s.key_len << " D " << s.head_dim << " Dv " << s.value_head_dim << " " << name(shape.layout);
+  text << name(s.type) << " B " << s.batch << " Hq " << s.num_heads << " Hkv " << s.num_kv_heads << " Sq "
+       << s.query_len << " Skv " << s.key_len << " D " << s.head_dim << " Dv " << s.value_head_dim << " "
+       << name(shape.layout);
   if (s.scale) text << " scale " << *s.scale;
   if (s.softcap > 0) text << " softcap " << s.softcap;
   text << " causal " << static_cast<int>(s.causal) << " window " << s.window.left << "," << s.window.right << " mask "
@@ -65,10 +80,10 @@ std::string describe(const CaseShape& shape) {
 AttentionCase::AttentionCase(const CaseShape& shape) : shape_(shape), spec_(complete_spec(shape.spec)) {
   const AttentionSpec& s = spec_;
   Random random(shape.seed);
-  query = Strided({s.batch, s.num_heads, s.query_len, s.head_dim}, shape.layout);
-  key = Strided({s.batch, s.num_kv_heads, s.key_len, s.head_dim}, shape.layout);
-  value = Strided({s.batch, s.num_kv_heads, s.key_len, s.value_head_dim}, shape.layout);
-  out = Strided({s.batch, s.num_heads, s.query_len, s.value_head_dim}, shape.layout);
+  query = Strided({s.batch, s.num_heads, s.query_len, s.head_dim}, shape.layout, s.type);
+  key = Strided({s.batch, s.num_kv_heads, s.key_len, s.head_dim}, shape.layout, s.type);
+  value = Strided({s.batch, s.num_kv_heads, s.key_len, s.value_head_dim}, shape.layout, s.type);
+  out = Strided({s.batch, s.num_heads, s.query_len, s.value_head_dim}, shape.layout, s.type);
   query.fill_normal(random);
   key.fill_normal(random);
   value.fill_normal(random);
@@ -98,8 +113,9 @@ AttentionArgs AttentionCase::args() {
   result.value = value.view();
   result.out = out.view();
   result.scores = scores.view();
-  result.mask = mask_view(spec_.mask, mask_dims_, mask_values, mask_bits);
-  result.key_mask = mask_view(spec_.key_mask, key_mask_dims_, key_mask_values, key_mask_bits);
+  result.mask = mask_view({spec_.mask, shape_.mask_type, mask_values, mask_bits, mask_halves_}, mask_dims_);
+  result.key_mask =
+      mask_view({spec_.key_mask, shape_.mask_type, key_mask_values, key_mask_bits, key_mask_halves_}, key_mask_dims_);
   result.key_lengths = integer_view(shape_.integers_are_i32, shape_.lengths, lengths_i32_);
   result.offsets = integer_view(shape_.integers_are_i32, shape_.offsets, offsets_i32_);
   return result;

@@ -20,12 +20,14 @@ struct CaseShape {
   std::vector<std::int64_t> lengths;  ///< when spec.key_lengths
   std::vector<std::int64_t> offsets;  ///< given when not empty
   bool integers_are_i32 = false;
+  DataType mask_type = DataType::kF32;  ///< of additive masks; bf16 rounds mask_values where args() is made
   std::uint64_t seed = 1;
 };
 /// One line for messages.
 std::string describe(const CaseShape& shape);
 
-/// The tensors of one problem; queries, keys and values standard normal, masks random, output poisoned.
+/// The tensors of one problem; queries, keys and values standard normal, masks random, output poisoned. In bf16 they
+/// hold the same numbers, rounded.
 class AttentionCase {
  public:
   explicit AttentionCase(const CaseShape& shape);
@@ -51,6 +53,7 @@ class AttentionCase {
   Dims mask_dims_;
   Dims key_mask_dims_;
   std::vector<std::int32_t> lengths_i32_, offsets_i32_;
+  std::vector<BFloat16> mask_halves_, key_mask_halves_;
 };
 
 }  // namespace headway::testing

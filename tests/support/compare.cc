@@ -20,17 +20,19 @@ constexpr double kNoWeight = 17;
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Adds one element to a comparison. `index` is its place in row-major order.
-void check(const char* tensor, std::int64_t index, double got, double exact, double bound, Comparison* result) {
+/// Adds one element to a comparison. `index` is its place in row-major order; `stored` is what the last rounding may
+/// change on top of the bound.
+void check(const char* tensor, std::int64_t index, double got, double exact, double bound, double stored,
+           Comparison* result) {
   if (std::isnan(exact) && std::isnan(got)) return;
   if (std::isinf(exact) && got == exact) return;
   const double difference = std::abs(got - exact);
-  const double ratio = difference == 0 ? 0 : difference / bound;
+  const double ratio = difference <= stored ? 0 : (difference - stored) / bound;
   // Written so that a NaN on either side, or in the bound, fails.
   if (!(ratio <= 1) && result->ok()) {
     std::ostringstream text;
     text.precision(9);
-    text << tensor << "[" << index << "] is " << got << ", expected " << exact << " within " << bound;
+    text << tensor << "[" << index << "] is " << got << ", expected " << exact << " within " << bound + stored;
     result->failure = text.str();
   }
   result->worst = std::isnan(ratio) ? kInfinity : std::max(result->worst, ratio);
@@ -99,9 +101,34 @@ std::vector<float> with_magnitudes(const ConstTensorView& value) {
   return result;
 }
 
+/// bf16 queries, keys and values as f32, contiguous; f32 ones as they are.
+class Widened {
+ public:
+  explicit Widened(const AttentionArgs& given) : args(given) {
+    args.query = widened(given.query, &query_);
+    args.key = widened(given.key, &key_);
+    args.value = widened(given.value, &value_);
+  }
+  AttentionArgs args;
+
+ private:
+  static ConstTensorView widened(const ConstTensorView& view, std::vector<float>* memory) {
+    if (view.type != DataType::kBF16) return view;
+    memory->reserve(size(view.count()) + 1);
+    each(view.dims, [&](auto b, auto h, auto i, auto d) {
+      memory->push_back(read_element(view, offset_of(view.strides, b, h, i, d)));
+    });
+    memory->push_back(0);
+    return view_of(static_cast<const float*>(memory->data()), view.dims);
+  }
+  std::vector<float> query_, key_, value_;
+};
+
 }  // namespace
 
-Expected::Expected(const AttentionSpec& spec, const AttentionArgs& args) : spec_(spec), out_dims_(args.out.dims) {
+Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec_(spec), out_dims_(given.out.dims) {
+  const Widened wide(given);
+  const AttentionArgs& args = wide.args;
   AttentionSpec doubled = spec;
   doubled.value_head_dim = 2 * spec.value_head_dim;
   AttentionArgs exact = args;
@@ -131,21 +158,26 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& args) : spec_
   });
 }
 
-Comparison Expected::compare(const AttentionArgs& args) const {
+Comparison Expected::compare(const AttentionArgs& args, bool bf16_weights) const {
   Comparison result;
-  compare_out(args, &result);
+  compare_out(args, bf16_weights, &result);
   if (args.scores) compare_scores(args, &result);
   return result;
 }
 
-void Expected::compare_out(const AttentionArgs& args, Comparison* result) const {
+void Expected::compare_out(const AttentionArgs& args, bool bf16_weights, Comparison* result) const {
+  const bool bf16_out = args.out.type == DataType::kBF16;
   std::int64_t index = 0;
   each(out_dims_, [&](auto b, auto h, auto i, auto d) {
-    const auto got = static_cast<double>(args.out.as<float>()[offset_of(args.out.strides, b, h, i, d)]);
+    const auto got = static_cast<double>(read_element(args.out, offset_of(args.out.strides, b, h, i, d)));
     const double magnitude = magnitude_[size(index / out_dims_[3])];
-    const double bound = kEpsilon * weighted_[size(index)] * (kBoundC1 + kBoundC2 * magnitude) +
-                         kUnderflow * static_cast<double>(spec_.key_len) * 100;
-    check("out", index, got, out_[size(index)], bound, result);
+    const double exact = out_[size(index)];
+    double bound = kEpsilon * weighted_[size(index)] * (kBoundC1 + kBoundC2 * magnitude) +
+                   kUnderflow * static_cast<double>(spec_.key_len) * 100;
+    if (bf16_weights) bound += kBf16Rounding * weighted_[size(index)];
+    // What was rounded may lie on the other side of a power of two than what is exact.
+    const double stored = bf16_out ? std::max(half_bf16_step(exact), half_bf16_step(got)) : 0;
+    check("out", index, got, exact, bound, stored, result);
     ++index;
   });
 }
@@ -173,7 +205,7 @@ void Expected::compare_scores(const AttentionArgs& args, Comparison* result) con
       magnitude = std::max(magnitude, magnitudes[size((b * spec_.num_heads + head) * spec_.query_len + i)]);
     }
     const double exact = scores_[size(index)];
-    check("scores", index, static_cast<double>(args.scores.as<float>()[at]), exact, score_bound(exact, magnitude),
+    check("scores", index, static_cast<double>(args.scores.as<float>()[at]), exact, score_bound(exact, magnitude), 0,
           result);
     ++index;
   });

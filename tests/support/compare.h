@@ -9,7 +9,8 @@
 
 namespace headway::testing {
 
-/// Result of a comparison: `worst` is the largest ratio of a difference to its bound, the failure is the first seen.
+/// Result of a comparison: `worst` is the largest ratio of a difference to its bound, less what storing a bf16 number
+/// may change; the failure is the first seen.
 struct Comparison {
   double worst = 0;
   std::string failure;  ///< empty: every element is within its bound
@@ -22,14 +23,15 @@ class Expected {
   /// Reads all values, hidden or not; `args.out` and `args.scores` are not touched.
   Expected(const AttentionSpec& spec, const AttentionArgs& args);
 
-  /// `args.out` and `args.scores` as an implementation left them, for the spec and inputs given above.
-  Comparison compare(const AttentionArgs& args) const;
+  /// `args.out` and `args.scores` as an implementation left them, for the spec and inputs given above. `bf16_weights`:
+  /// it is one that rounds its weights to bf16.
+  Comparison compare(const AttentionArgs& args, bool bf16_weights = false) const;
 
   /// Exact output [B, Hq, Sq, Dv] in row-major order.
   const std::vector<double>& out() const { return out_; }
 
  private:
-  void compare_out(const AttentionArgs& args, Comparison* result) const;
+  void compare_out(const AttentionArgs& args, bool bf16_weights, Comparison* result) const;
   void compare_scores(const AttentionArgs& args, Comparison* result) const;
   double score_bound(double exact, double magnitude) const;
 

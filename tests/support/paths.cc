@@ -33,19 +33,24 @@ class PrintWorst : public ::testing::Environment {
 
 std::vector<Path> all_paths() {
   std::vector<Path> paths;
-  for (const std::string& implementation : attention_implementations()) {
-    if (implementation == "reference") {
-      paths.push_back({implementation, ""});
-      continue;
+  for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+    for (const std::string& implementation : attention_implementations()) {
+      if (implementation == "reference") {
+        paths.push_back({implementation, "", type});
+        continue;
+      }
+      for (const std::string& target : simd_targets()) paths.push_back({implementation, target, type});
     }
-    for (const std::string& target : simd_targets()) paths.push_back({implementation, target});
   }
   return paths;
 }
 
+bool rounds_weights(const Path& path) { return path.implementation == "onednn_tiles" && path.type == DataType::kBF16; }
+
 std::string name(const Path& path) {
   std::string text = path.implementation;
   if (!path.simd.empty()) text.append("_").append(path.simd);
+  if (path.type != DataType::kF32) text.append("_").append(headway::name(path.type));
   for (char& c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -71,6 +76,7 @@ std::string refusal(const Path& path, const AttentionSpec& spec) {
 }
 
 void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& args, const Threads& threads) {
+  EXPECT_EQ(path.type, spec.type) << path << " runs a problem of another type";
   const SimdCap cap(path.simd);
   const Attention attention(spec, {path.implementation});
   const AlignedBuffer workspace(attention.workspace_bytes(threads.workers()));
@@ -91,16 +97,16 @@ void run_path(const Path& path, AttentionCase& problem) {
 }
 
 void note_ratio(const Path& path, double ratio) {
-  double& worst = worst_ratios()[path.implementation];
+  double& worst = worst_ratios()[path.implementation + " " + headway::name(path.type)];
   worst = std::max(worst, ratio);
 }
 
 namespace {
 
 void expect_path(const Path& path, AttentionCase& problem, const Expected& expected) {
-  if (!refusal(path, problem.spec()).empty()) return;
+  if (path.type != problem.spec().type || !refusal(path, problem.spec()).empty()) return;
   run_path(path, problem);
-  const Comparison comparison = expected.compare(problem.args());
+  const Comparison comparison = expected.compare(problem.args(), rounds_weights(path));
   note_ratio(path, comparison.worst);
   EXPECT_TRUE(comparison.ok()) << path << ": " << comparison.failure << "\n  " << describe(problem.shape());
 }

@@ -1,4 +1,5 @@
-// Every way this machine can run attention: implementation × SIMD target; and running a case on one of them.
+// Every way this machine can run attention: implementation × SIMD target × element type; and running a case on one of
+// them.
 #pragma once
 
 #include <string>
@@ -12,9 +13,12 @@ namespace headway::testing {
 struct Path {
   std::string implementation;
   std::string simd;  ///< as simd_targets() spells it; empty where it makes no difference
+  DataType type = DataType::kF32;
 };
-/// All implementations on all targets; the reference, which has no SIMD, once.
+/// All implementations on all targets, in f32 and in bf16; the reference, which has no SIMD, once in each.
 std::vector<Path> all_paths();
+/// Whether the path hands its weights to a bf16 product.
+bool rounds_weights(const Path& path);
 /// For test names: letters, digits and underscores.
 std::string name(const Path& path);
 std::ostream& operator<<(std::ostream& out, const Path& path);
@@ -46,7 +50,7 @@ void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& 
 /// Notes a ratio of a path; the worst of each implementation is printed when the program ends.
 void note_ratio(const Path& path, double ratio);
 
-/// Runs the case on every path that takes it and holds each against the reference.
+/// Runs the case on every path that takes it, of the case's type, and holds each against the reference.
 void expect_all_paths(AttentionCase& problem);
 void expect_all_paths(const CaseShape& shape);
 /// The same on one path.

@@ -1,13 +1,14 @@
 // The strides of each layout, and the poison in its gaps.
 #include "tests/support/strided.h"
 
-#include <bit>
-#include <cmath>
+#include <cstring>
 
 namespace headway::testing {
 namespace {
 
-constexpr std::uint32_t kPoisonBits = 0x7fc0dead;  // a quiet NaN that no arithmetic makes
+// Quiet NaNs that no arithmetic makes, as f32 and as two of bf16.
+constexpr std::uint32_t kPoisonBits = 0x7fc0dead;
+constexpr std::uint16_t kHalfPoisonBits = 0x7fd5;
 
 struct Placement {
   std::int64_t start = 0;
@@ -48,16 +49,19 @@ const char* name(Layout layout) {
   return kNames[static_cast<int>(layout)];
 }
 
-Strided::Strided(const Dims& dims, Layout layout) {
+Strided::Strided(const Dims& dims, Layout layout, DataType type) {
   const Placement placement = place(dims, layout);
-  memory_.resize(static_cast<std::size_t>(placement.elements) + 1);  // never empty: a view of nothing has a pointer
-  view_ = TensorView(reinterpret_cast<std::byte*>(memory_.data() + placement.start), DataType::kF32, dims,
-                     placement.strides);
+  size_ = static_cast<std::size_t>(placement.elements) + 1;  // never empty: a view of nothing has a pointer
+  memory_.resize((size_ * size_bytes(type) + 3) / 4);
+  std::byte* first = reinterpret_cast<std::byte*>(memory_.data());
+  first += static_cast<std::size_t>(placement.start) * size_bytes(type);
+  view_ = TensorView(first, type, dims, placement.strides);
   poison();
 }
 
-float& Strided::at(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t d) {
-  return view_.as<float>()[offset_of(view_.strides, b, h, s, d)];
+Element Strided::at(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t d) {
+  const std::int64_t at = offset_of(view_.strides, b, h, s, d);
+  return {view_.data + at * static_cast<std::int64_t>(size_bytes(view_.type)), view_.type};
 }
 
 void Strided::fill_normal(Random& random) {
@@ -69,18 +73,24 @@ void Strided::fill(float value) {
 }
 
 void Strided::poison() {
-  for (float& value : memory_) value = std::bit_cast<float>(kPoisonBits);
+  const bool half = view_.type == DataType::kBF16;
+  for (std::uint32_t& word : memory_) word = half ? kHalfPoisonBits * 0x10001u : kPoisonBits;
 }
 
 bool Strided::gaps_written() const {
   if (view_.rank() != 4) return false;
-  std::vector<bool> used(memory_.size());
-  const float* first = ConstTensorView(view_).as<float>();
+  std::vector<bool> used(size_);
+  const auto bytes = static_cast<std::int64_t>(size_bytes(view_.type));
+  const std::byte* memory = reinterpret_cast<const std::byte*>(memory_.data());
+  const std::int64_t start = (view_.data - memory) / bytes;
   each(view_.dims, [&](auto b, auto h, auto i, auto j) {
-    used[static_cast<std::size_t>(first + offset_of(view_.strides, b, h, i, j) - memory_.data())] = true;
+    used[static_cast<std::size_t>(start + offset_of(view_.strides, b, h, i, j))] = true;
   });
-  for (std::size_t n = 0; n < memory_.size(); ++n) {
-    if (!used[n] && std::bit_cast<std::uint32_t>(memory_[n]) != kPoisonBits) return true;
+  for (std::size_t n = 0; n < size_; ++n) {
+    const std::byte* at = memory + static_cast<std::int64_t>(n) * bytes;
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, at, static_cast<std::size_t>(bytes));
+    if (!used[n] && bits != (bytes == 2 ? kHalfPoisonBits : kPoisonBits)) return true;
   }
   return false;
 }

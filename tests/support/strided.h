@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headway/tensor.h"
+#include "ops/numeric.h"
 #include "tests/support/random_data.h"
 
 namespace headway::testing {
@@ -24,17 +25,47 @@ inline constexpr Layout kAllLayouts[] = {Layout::kBhsd,       Layout::kBshd,    
                                          Layout::kReversed};
 const char* name(Layout layout);
 
-/// An f32 tensor in some layout that owns its memory. All of it starts as NaN with a pattern of its own, so that a
-/// read of a gap poisons the result and a write to one can be found.
+/// One element of an f32 or bf16 tensor, read and written as f32.
+class Element {
+ public:
+  Element(std::byte* at, DataType type) : at_(at), type_(type) {}
+  Element(const Element&) = default;
+  operator float() const {
+    return is_half() ? widen(*reinterpret_cast<const BFloat16*>(at_)) : *reinterpret_cast<const float*>(at_);
+  }
+  Element& operator=(float x) {
+    if (is_half()) {
+      *reinterpret_cast<BFloat16*>(at_) = to_bfloat16(x);
+    } else {
+      *reinterpret_cast<float*>(at_) = x;
+    }
+    return *this;
+  }
+  Element& operator=(const Element& other) { return *this = static_cast<float>(other); }
+  Element& operator+=(float x) { return *this = *this + x; }
+
+ private:
+  bool is_half() const { return type_ == DataType::kBF16; }
+  std::byte* at_;
+  DataType type_;
+};
+
+/// Element `at` of an f32 or bf16 view, in elements from its first.
+inline float read_element(const ConstTensorView& view, std::int64_t at) {
+  return view.type == DataType::kBF16 ? widen(view.as<BFloat16>()[at]) : view.as<float>()[at];
+}
+
+/// An f32 or bf16 tensor in some layout that owns its memory. All of it starts as NaN with a pattern of its own, so
+/// that a read of a gap poisons the result and a write to one can be found.
 class Strided {
  public:
   Strided() = default;
   /// `dims` of rank 4; other ranks are contiguous whatever the layout says.
-  Strided(const Dims& dims, Layout layout);
+  Strided(const Dims& dims, Layout layout, DataType type = DataType::kF32);
 
   TensorView view() { return view_; }
   ConstTensorView view() const { return view_; }
-  float& at(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t d);
+  Element at(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t d);
   /// Standard normal values, distinct everywhere.
   void fill_normal(Random& random);
   void fill(float value);
@@ -45,7 +76,8 @@ class Strided {
 
  private:
   TensorView view_;
-  std::vector<float> memory_;
+  std::size_t size_ = 0;               // elements, the gaps included
+  std::vector<std::uint32_t> memory_;  // of one or two elements a word
 };
 
 /// Calls use(b, h, i, j) for every index of rank-4 dims.

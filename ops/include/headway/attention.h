@@ -37,7 +37,7 @@ struct Window {
 enum class MaskKind {
   kNone,
   kBool,      ///< bool elements; polarity says what true means
-  kAdditive,  ///< f32 elements, added to the scores; −inf hides
+  kAdditive,  ///< f32 elements, or bf16 ones beside bf16 tensors, added to the scores; −inf hides
 };
 enum class MaskPolarity {
   kTrueAttends,  ///< torch SDPA, ONNX, Hugging Face
@@ -58,7 +58,7 @@ enum class ScoresOutput {
 };
 
 struct AttentionSpec {
-  DataType type = DataType::kF32;  ///< of query, key, value and out
+  DataType type = DataType::kF32;  ///< of query, key, value and out, all four: f32 or bf16
   std::int64_t batch = 1;
   std::int64_t num_heads = 1;
   std::int64_t num_kv_heads = 0;  ///< 0: num_heads
@@ -110,7 +110,9 @@ class AttentionImplementation;
 /// Numerics: products accumulate in f32; the softmax keeps a running maximum in f32. Rows with no visible key are zero
 /// (or NaN, by empty_row), decided on the masks alone. NaN in a visible score gives NaN in that row; hidden keys never
 /// reach the output, whatever they hold. |out − exact| ≤ ε·Σ p·|v|·(c1 + c2·max Σ|scale·q·k|), constants in
-/// tests/numerical_bound.h. The same bits at any number of threads.
+/// tests/numerical_bound.h. With bf16 tensors everything in between is f32 and exact means on the bf16 inputs: the
+/// store adds half a step of bf16, at most 2⁻⁸·|out|, and an implementation that hands its weights to a bf16 product
+/// ("onednn_tiles") 2⁻⁸·Σ p·|v|. Scores are f32 always. The same bits at any number of threads.
 /// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written.
 /// Thread-safe with distinct workspaces; run allocates nothing.
 /// Cost: 2·B·Hq·Sq·Skv·(D + Dv) flops and B·Hq·Sq·Skv exps, less what causal, window and lengths let it skip.

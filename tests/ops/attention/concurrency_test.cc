@@ -23,6 +23,7 @@ class Concurrency : public ::testing::TestWithParam<Path> {
   }
   static CaseShape shape() {
     CaseShape result;
+    result.spec.type = GetParam().type;
     result.spec.batch = 2;
     result.spec.num_heads = 3;
     result.spec.query_len = 37;
@@ -61,14 +62,14 @@ TEST_P(Concurrency, OnePlanOnEightThreadsAtOnce) {
     args.out = out->view();
     attention.run(args, workspace.data(), threads);
   };
-  Strided first(problem.out.view().dims, Layout::kBshd);
+  Strided first(problem.out.view().dims, Layout::kBshd, GetParam().type);
   run_once(Threads::openmp(1), &first);
   const std::vector<float> expected = values_of(first);
 
   std::vector<Strided> outs(8);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < outs.size(); ++t) {
-    outs[t] = Strided(problem.out.view().dims, Layout::kBshd);
+    outs[t] = Strided(problem.out.view().dims, Layout::kBshd, GetParam().type);
     threads.emplace_back([&, t] {
       for (int repeat = 0; repeat < 3; ++repeat) run_once(Threads::openmp(t % 2 == 0 ? 4 : 2), &outs[t]);
     });
@@ -96,6 +97,7 @@ TEST_P(Concurrency, MemoryStaysFlatOverThousandsOfShapes) {
 #endif
   Random random(17);
   CaseShape described;
+  described.spec.type = GetParam().type;
   described.spec.head_dim = 4;
   const auto run_some = [&](int count) {
     for (int n = 0; n < count; ++n) {

@@ -10,31 +10,29 @@
 namespace headway::testing {
 namespace {
 
-/// `floats` readable floats between two pages that cannot be read: they end exactly where the page after begins, or
+/// `used_bytes` readable bytes between two pages that cannot be read: they end exactly where the page after begins, or
 /// begin exactly where the page before ends.
 class Guarded {
  public:
   enum class Against { kEnd, kBegin };
-  Guarded(std::size_t floats, Against against) {
+  Guarded(std::size_t used_bytes, Against against) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t used_bytes = floats * sizeof(float);
     const std::size_t body_bytes = (used_bytes + page - 1) / page * page;
     bytes_ = body_bytes + 2 * page;
     memory_ = static_cast<std::byte*>(mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     EXPECT_NE(memory_, MAP_FAILED);
     EXPECT_EQ(mprotect(memory_ + page, body_bytes, PROT_READ | PROT_WRITE), 0);
-    std::byte* first = memory_ + page + (against == Against::kEnd ? body_bytes - used_bytes : 0);
-    data_ = reinterpret_cast<float*>(first);
+    data_ = memory_ + page + (against == Against::kEnd ? body_bytes - used_bytes : 0);
   }
   ~Guarded() { munmap(memory_, bytes_); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
-  float* data() const { return data_; }
+  std::byte* data() const { return data_; }
 
  private:
   std::byte* memory_;
   std::size_t bytes_;
-  float* data_;
+  std::byte* data_;
 };
 
 class GuardPages : public ::testing::TestWithParam<Path> {
@@ -45,18 +43,18 @@ class GuardPages : public ::testing::TestWithParam<Path> {
                                     Guarded::Against against) {
     if (!refusal(GetParam(), problem.spec()).empty()) return;
     run_path(GetParam(), problem);
-    const std::int64_t d = problem.spec().head_dim;
-    const auto floats = static_cast<std::size_t>((end - begin) * d);
-    const Guarded keys(floats, against);
-    const Guarded values(floats, against);
+    const auto row_bytes = problem.spec().head_dim * static_cast<std::int64_t>(size_bytes(problem.spec().type));
+    const auto bytes = static_cast<std::size_t>((end - begin) * row_bytes);
+    const Guarded keys(bytes, against);
+    const Guarded values(bytes, against);
     AttentionArgs args = problem.args();
-    if (floats > 0) {
-      std::memcpy(keys.data(), args.key.as<float>() + begin * d, floats * sizeof(float));
-      std::memcpy(values.data(), args.value.as<float>() + begin * d, floats * sizeof(float));
+    if (bytes > 0) {
+      std::memcpy(keys.data(), args.key.data + begin * row_bytes, bytes);
+      std::memcpy(values.data(), args.value.data + begin * row_bytes, bytes);
     }
-    args.key.data = reinterpret_cast<const std::byte*>(keys.data() - begin * d);
-    args.value.data = reinterpret_cast<const std::byte*>(values.data() - begin * d);
-    Strided out(problem.out.view().dims, Layout::kBhsd);
+    args.key.data = keys.data() - begin * row_bytes;
+    args.value.data = values.data() - begin * row_bytes;
+    Strided out(problem.out.view().dims, Layout::kBhsd, problem.spec().type);
     args.out = out.view();
     run_path(GetParam(), problem.spec(), args, Threads::serial());
     each(args.out.dims,
@@ -64,6 +62,7 @@ class GuardPages : public ::testing::TestWithParam<Path> {
   }
   static CaseShape sized(std::int64_t queries, std::int64_t keys, std::int64_t d) {
     CaseShape shape;
+    shape.spec.type = GetParam().type;
     shape.spec.query_len = queries;
     shape.spec.key_len = keys;
     shape.spec.head_dim = d;

@@ -25,16 +25,21 @@ Comparison compare_spoiled(AttentionCase& problem, const Spoil& spoil) {
   return expected.compare(problem.args());
 }
 
-CaseShape shape_for_mutations(std::int64_t heads, std::int64_t keys) {
-  CaseShape shape;
-  shape.spec.num_heads = heads;
-  shape.spec.query_len = 33;
-  shape.spec.key_len = keys;
-  shape.spec.head_dim = 16;
-  return shape;
-}
+/// In both element types.
+class Mutations : public ::testing::TestWithParam<DataType> {
+ protected:
+  static CaseShape shape_for_mutations(std::int64_t heads, std::int64_t keys) {
+    CaseShape shape;
+    shape.spec.type = GetParam();
+    shape.spec.num_heads = heads;
+    shape.spec.query_len = 33;
+    shape.spec.key_len = keys;
+    shape.spec.head_dim = 16;
+    return shape;
+  }
+};
 
-TEST(Mutations, TheRightOnePasses) {
+TEST_P(Mutations, TheRightOnePasses) {
   for (const std::int64_t keys : {17, 33, 133}) {
     CaseShape shape = shape_for_mutations(3, keys);
     shape.spec.mask = MaskKind::kBool;
@@ -44,7 +49,7 @@ TEST(Mutations, TheRightOnePasses) {
   }
 }
 
-TEST(Mutations, DroppedMaskFails) {
+TEST_P(Mutations, DroppedMaskFails) {
   for (const MaskKind kind : {MaskKind::kBool, MaskKind::kAdditive}) {
     for (const double hidden : {0.02, 0.5}) {
       CaseShape shape = shape_for_mutations(2, 133);
@@ -57,7 +62,7 @@ TEST(Mutations, DroppedMaskFails) {
   }
 }
 
-TEST(Mutations, WrongPolarityFails) {
+TEST_P(Mutations, WrongPolarityFails) {
   CaseShape shape = shape_for_mutations(2, 49);
   shape.spec.mask = MaskKind::kBool;
   AttentionCase problem(shape);
@@ -66,19 +71,20 @@ TEST(Mutations, WrongPolarityFails) {
                }).ok());
 }
 
-TEST(Mutations, SwappedHeadsFail) {
+TEST_P(Mutations, SwappedHeadsFail) {
   for (const std::int64_t heads : {2, 12}) {
     AttentionCase problem(shape_for_mutations(heads, 49));
     const Comparison comparison = compare_spoiled(problem, [](AttentionSpec&, AttentionArgs& args) {
       // Heads in descending order: a negative stride from the last one.
-      args.value.data += args.value.strides[1] * (args.value.dims[1] - 1) * static_cast<std::int64_t>(sizeof(float));
+      args.value.data +=
+          args.value.strides[1] * (args.value.dims[1] - 1) * static_cast<std::int64_t>(size_bytes(args.value.type));
       args.value.strides[1] = -args.value.strides[1];
     });
     EXPECT_FALSE(comparison.ok());
   }
 }
 
-TEST(Mutations, WrongHeadGroupingFails) {
+TEST_P(Mutations, WrongHeadGroupingFails) {
   CaseShape shape = shape_for_mutations(4, 49);
   shape.spec.num_kv_heads = 2;
   AttentionCase problem(shape);
@@ -97,14 +103,14 @@ TEST(Mutations, WrongHeadGroupingFails) {
   EXPECT_FALSE(expected.compare(args).ok());
 }
 
-TEST(Mutations, IgnoredScaleFails) {
+TEST_P(Mutations, IgnoredScaleFails) {
   AttentionCase problem(shape_for_mutations(2, 49));
   EXPECT_FALSE(compare_spoiled(problem, [](AttentionSpec& spec, AttentionArgs&) { spec.scale = 1.0f; }).ok());
   EXPECT_FALSE(
       compare_spoiled(problem, [](AttentionSpec& spec, AttentionArgs&) { spec.scale = *spec.scale * 1.001f; }).ok());
 }
 
-TEST(Mutations, SkippedTailFails) {
+TEST_P(Mutations, SkippedTailFails) {
   for (const std::int64_t keys : {17, 49, 133}) {  // the last key of the row is in no full vector of 8 or 16
     AttentionCase problem(shape_for_mutations(2, keys));
     const Comparison comparison = compare_spoiled(problem, [](AttentionSpec& spec, AttentionArgs& args) {
@@ -116,7 +122,7 @@ TEST(Mutations, SkippedTailFails) {
   }
 }
 
-TEST(Mutations, CausalOffByOneFails) {
+TEST_P(Mutations, CausalOffByOneFails) {
   for (const std::int64_t offset : {-1, 1}) {
     CaseShape shape = shape_for_mutations(2, 33);
     shape.spec.causal = Causal::kTopLeft;
@@ -129,7 +135,7 @@ TEST(Mutations, CausalOffByOneFails) {
   }
 }
 
-TEST(Mutations, WindowOffByOneFails) {
+TEST_P(Mutations, WindowOffByOneFails) {
   CaseShape shape = shape_for_mutations(2, 33);
   shape.spec.causal = Causal::kTopLeft;
   shape.spec.window.left = 5;
@@ -137,7 +143,7 @@ TEST(Mutations, WindowOffByOneFails) {
   EXPECT_FALSE(compare_spoiled(problem, [](AttentionSpec& spec, AttentionArgs&) { spec.window.left = 4; }).ok());
 }
 
-TEST(Mutations, SoftcapAfterTheMaskFails) {
+TEST_P(Mutations, SoftcapAfterTheMaskFails) {
   CaseShape shape = shape_for_mutations(2, 33);
   shape.spec.softcap = 0.5f;
   AttentionCase problem(shape);
@@ -145,22 +151,23 @@ TEST(Mutations, SoftcapAfterTheMaskFails) {
 }
 
 /// The comparison itself, on outputs spoiled by hand.
-class Comparator : public ::testing::Test {
+class Comparator : public Mutations {
  protected:
   Comparator() : problem_(shape_for_mutations(2, 49)), expected_(problem_.spec(), problem_.args()) {
     reference_attention(problem_.spec(), problem_.args());
   }
   bool accepts() { return expected_.compare(problem_.args()).ok(); }
-  float& element() { return problem_.out.at(0, 1, 20, 7); }
+  Element element() { return problem_.out.at(0, 1, 20, 7); }
 
   AttentionCase problem_;
   Expected expected_;
 };
 
-TEST_F(Comparator, AcceptsTheExactResultAndRejectsOneWrongElement) {
+TEST_P(Comparator, AcceptsTheExactResultAndRejectsOneWrongElement) {
   EXPECT_TRUE(accepts());
   const float right = element();
-  for (const float wrong : {std::nanf(""), -right, 0.0f, right * 1.001f, INFINITY, -INFINITY}) {
+  const float off = GetParam() == DataType::kBF16 ? 1.012f : 1.001f;  // a step of bf16 or two
+  for (const float wrong : {std::nanf(""), -right, 0.0f, right * off, INFINITY, -INFINITY}) {
     element() = wrong;
     EXPECT_FALSE(accepts()) << wrong;
   }
@@ -168,36 +175,41 @@ TEST_F(Comparator, AcceptsTheExactResultAndRejectsOneWrongElement) {
   EXPECT_TRUE(accepts());
 }
 
-TEST_F(Comparator, RejectsZeros) {
+TEST_P(Comparator, RejectsZeros) {
   problem_.out.fill(0);
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(Comparator, RejectsAFlippedSign) {
+TEST_P(Comparator, RejectsAFlippedSign) {
   each(problem_.out.view().dims,
        [&](auto b, auto h, auto i, auto d) { problem_.out.at(b, h, i, d) = -problem_.out.at(b, h, i, d); });
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(Comparator, RejectsAnUnwrittenOutput) {
+TEST_P(Comparator, RejectsAnUnwrittenOutput) {
   problem_.out.poison();
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(Comparator, RejectsRowsShiftedByOne) {
+TEST_P(Comparator, RejectsRowsShiftedByOne) {
   for (std::int64_t i = 32; i > 0; --i) {
     for (std::int64_t d = 0; d < 16; ++d) problem_.out.at(0, 0, i, d) = problem_.out.at(0, 0, i - 1, d);
   }
   EXPECT_FALSE(accepts());
 }
 
-TEST_F(Comparator, RejectsANumberWhereNanBelongs) {
+TEST_P(Comparator, RejectsANumberWhereNanBelongs) {
   problem_.query.at(0, 0, 4, 0) = std::nanf("");
   expected_ = Expected(problem_.spec(), problem_.args());
   EXPECT_FALSE(accepts());  // the output still holds numbers in that row
   reference_attention(problem_.spec(), problem_.args());
   EXPECT_TRUE(accepts());
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, Mutations, ::testing::Values(DataType::kF32, DataType::kBF16),
+                         [](const auto& test) { return std::string(headway::name(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, Comparator, ::testing::Values(DataType::kF32, DataType::kBF16),
+                         [](const auto& test) { return std::string(headway::name(test.param)); });
 
 }  // namespace
 }  // namespace headway::testing

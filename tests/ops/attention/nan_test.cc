@@ -16,6 +16,7 @@ class Nan : public ::testing::TestWithParam<Path> {
  protected:
   static CaseShape sized(std::int64_t queries, std::int64_t keys) {
     CaseShape shape;
+    shape.spec.type = GetParam().type;
     shape.spec.num_heads = 2;
     shape.spec.query_len = queries;
     shape.spec.key_len = keys;
@@ -54,7 +55,7 @@ class Nan : public ::testing::TestWithParam<Path> {
     }
     EXPECT_GT(poisoned, 0) << "nothing to test: " << describe(shape);
     run_path(GetParam(), problem);
-    const Comparison comparison = expected.compare(problem.args());
+    const Comparison comparison = expected.compare(problem.args(), rounds_weights(GetParam()));
     EXPECT_TRUE(comparison.ok()) << comparison.failure << "\n  " << describe(shape);
   }
 };

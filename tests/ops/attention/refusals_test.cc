@@ -62,8 +62,10 @@ TEST(SpecRefusals, NameTheFieldAndBothNumbers) {
 
 TEST(SpecRefusals, OtherTypesAreUnsupported) {
   AttentionSpec spec = good_spec();
-  spec.type = DataType::kBF16;
-  expect_error(ErrorCode::kUnsupported, {"bf16", "f32"}, [&] { const Attention attention(spec); });
+  for (const DataType type : {DataType::kF16, DataType::kF64, DataType::kI8}) {
+    spec.type = type;
+    expect_error(ErrorCode::kUnsupported, {name(type), "f32 or bf16"}, [&] { const Attention attention(spec); });
+  }
 }
 
 TEST(SpecDefaults, AreFilledIn) {
@@ -138,6 +140,41 @@ TEST_F(ArgRefusals, DimsAndTypes) {
   });
   expect_refused({"query", "f64", "f32"}, [&](AttentionArgs& a) { a.query = other(DataType::kF64, {2, 4, 5, 8}); });
   expect_refused({"query", "[2, 4, 5]"}, [&](AttentionArgs& a) { a.query = other(DataType::kF32, {2, 4, 5}); });
+}
+
+/// All tensors are of the spec's type; masks are f32, and beside bf16 tensors also bf16.
+TEST_F(ArgRefusals, Mixtures) {
+  for (const auto& [type, wrong] :
+       {std::pair(DataType::kF32, DataType::kBF16), std::pair(DataType::kBF16, DataType::kF32)}) {
+    CaseShape changed = shape();
+    changed.spec.type = type;
+    changed.spec.mask = MaskKind::kAdditive;
+    AttentionCase problem(changed);
+    const Attention attention(problem.spec());
+    const AlignedBuffer workspace(attention.workspace_bytes(1));
+    const auto run = [&](const AttentionArgs& args) { attention.run(args, workspace.data(), Threads::serial()); };
+    EXPECT_NO_THROW(run(problem.args()));
+    const auto refused = [&](const char* argument, const auto& spoil) {
+      AttentionArgs args = problem.args();
+      spoil(args);
+      expect_error(ErrorCode::kInvalidArgument, {std::string(argument) + " is " + name(wrong), name(type)},
+                   [&] { run(args); });
+    };
+    refused("query", [&](AttentionArgs& a) { a.query.type = wrong; });
+    refused("key", [&](AttentionArgs& a) { a.key.type = wrong; });
+    refused("value", [&](AttentionArgs& a) { a.value.type = wrong; });
+    refused("out", [&](AttentionArgs& a) { a.out.type = wrong; });
+    if (type == DataType::kBF16) {
+      AttentionArgs args = problem.args();
+      args.mask.type = args.key_mask.type = DataType::kBF16;  // half of what is there
+      EXPECT_NO_THROW(run(args));
+      args.scores.type = DataType::kBF16;
+      expect_error(ErrorCode::kInvalidArgument, {"scores is bf16", "f32"}, [&] { run(args); });
+    } else {
+      refused("mask", [&](AttentionArgs& a) { a.mask.type = wrong; });
+      refused("key_mask", [&](AttentionArgs& a) { a.key_mask.type = wrong; });
+    }
+  }
 }
 
 TEST_F(ArgRefusals, Masks) {

@@ -43,6 +43,7 @@ CaseShape random_masks(std::uint64_t seed) {
   shape.mask_dims = {or_one(spec.batch), or_one(spec.num_heads), or_one(spec.query_len), keys};
   if (random.chance(0.5)) shape.mask_dims = {or_one(spec.query_len), keys};
   if (random.chance(0.5)) shape.key_mask_keys = before_tail;
+  if (seed % 4 == 0) shape.mask_type = DataType::kBF16;
   shape.seed = seed;
   return shape;
 }

@@ -82,6 +82,8 @@ CaseShape random_shape(std::uint64_t seed) {
   if (random.chance(0.35)) shape.spec.scores_output = static_cast<ScoresOutput>(random.between(1, 5));
   shape.layout = kAllLayouts[random.below(std::size(kAllLayouts))];
   shape.seed = seed;
+  if (seed % 3 == 0) shape.spec.type = DataType::kBF16;
+  if (shape.spec.type == DataType::kBF16 && seed % 2 == 0) shape.mask_type = DataType::kBF16;
   return shape;
 }
 
@@ -89,7 +91,7 @@ CaseShape random_shape(std::uint64_t seed) {
 class Sweep : public ::testing::TestWithParam<int> {};
 
 TEST_P(Sweep, RandomProblems) {
-  for (std::uint64_t n = 0; n < 60; ++n) {
+  for (std::uint64_t n = 0; n < 80; ++n) {
     expect_all_paths(random_shape(1000 * static_cast<std::uint64_t>(GetParam()) + n));
     if (HasFailure()) return;
   }
@@ -107,6 +109,8 @@ TEST(SweepPlain, EveryLengthAndWidthWithoutMasks) {
     shape.spec.head_dim = kWidths[seed % kWidths.size()];
     shape.seed = ++seed;
     expect_all_paths(shape);
+    shape.spec.type = DataType::kBF16;
+    expect_all_paths(shape);
   }
   for (const std::int64_t d : kWidths) {
     CaseShape shape;
@@ -114,6 +118,8 @@ TEST(SweepPlain, EveryLengthAndWidthWithoutMasks) {
     shape.spec.key_len = 50;
     shape.spec.head_dim = d;
     shape.seed = ++seed;
+    expect_all_paths(shape);
+    shape.spec.type = DataType::kBF16;
     expect_all_paths(shape);
   }
 }
@@ -131,6 +137,8 @@ TEST(SweepPlain, EmptyTensors) {
       shape.spec.head_dim = which == 4 ? 0 : 4;
       shape.spec.value_head_dim = which == 4 ? 3 : 0;
       shape.spec.scores_output = mode;
+      expect_all_paths(shape);
+      shape.spec.type = DataType::kBF16;
       expect_all_paths(shape);
     }
   }

@@ -55,6 +55,32 @@ SdpaCase make_case(const nlohmann::json& config, const TorchCase& tensors) {
   return result;
 }
 
+/// The same numbers rounded to bf16.
+Strided rounded(const ConstTensorView& view) {
+  Strided result(view.dims, Layout::kBshd, DataType::kBF16);
+  each(view.dims, [&](auto b, auto h, auto i, auto d) {
+    result.at(b, h, i, d) = view.as<float>()[offset_of(view.strides, b, h, i, d)];
+  });
+  return result;
+}
+
+/// Every path of one type against the double reference on the same inputs.
+void run_paths(const SdpaCase& problem, int id) {
+  SdpaCase given = problem;
+  Strided out({problem.spec.batch, problem.spec.num_heads, problem.spec.query_len, problem.spec.value_head_dim},
+              Layout::kBhsd, problem.spec.type);
+  given.args.out = out.view();
+  const Expected bounds(given.spec, given.args);
+  for (const Path& path : all_paths()) {
+    if (path.type != given.spec.type || !refusal(path, given.spec).empty()) continue;
+    out.poison();
+    run_path(path, given.spec, given.args, Threads::serial());
+    const Comparison comparison = bounds.compare(given.args, rounds_weights(path));
+    note_ratio(path, comparison.worst);
+    EXPECT_TRUE(comparison.ok()) << "case " << id << " " << path << ": " << comparison.failure;
+  }
+}
+
 int run_folder(const std::filesystem::path& folder) {
   const nlohmann::json manifest = read_json(folder / "configs.json");
   const SafetensorsFile file = SafetensorsFile::open(folder / manifest["file"].get<std::string>());
@@ -80,17 +106,15 @@ int run_folder(const std::filesystem::path& folder) {
     worst = std::max(worst, difference);
     EXPECT_LE(difference, kStored) << "case " << id;
 
-    Strided out(out_dims, Layout::kBhsd);
-    problem.args.out = out.view();
-    const Expected bounds(problem.spec, problem.args);
-    for (const Path& path : all_paths()) {
-      if (!refusal(path, problem.spec).empty()) continue;
-      out.poison();
-      run_path(path, problem.spec, problem.args, Threads::serial());
-      const Comparison comparison = bounds.compare(problem.args);
-      note_ratio(path, comparison.worst);
-      EXPECT_TRUE(comparison.ok()) << "case " << id << " " << path << ": " << comparison.failure;
-    }
+    run_paths(problem, id);
+    Strided query = rounded(problem.args.query);
+    Strided key = rounded(problem.args.key);
+    Strided value = rounded(problem.args.value);
+    problem.spec.type = DataType::kBF16;
+    problem.args.query = query.view();
+    problem.args.key = key.view();
+    problem.args.value = value.view();
+    run_paths(problem, id);
     ++cases;
   }
   std::cout << cases << " cases; reference to torch: " << worst << " at worst\n";

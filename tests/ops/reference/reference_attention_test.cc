@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/support/attention_case.h"
+#include "tests/support/compare.h"
 
 namespace headway::testing {
 namespace {
@@ -89,6 +90,26 @@ TEST(Reference, RowsOfOneHeadAreThoseOfTheWhole) {
     } else {
       EXPECT_TRUE(std::isnan(rows.out.at(b, h, i, d)));
     }
+  });
+}
+
+/// bf16 inputs are taken as the numbers they are, and what is stored is rounded once.
+TEST(Reference, Bf16IsRoundedOnceAtTheEnd) {
+  CaseShape shape;
+  shape.spec.type = DataType::kBF16;
+  shape.spec.num_heads = 2;
+  shape.spec.query_len = 7;
+  shape.spec.key_len = 30;
+  shape.spec.head_dim = 5;
+  shape.spec.mask = MaskKind::kAdditive;
+  shape.mask_type = DataType::kBF16;
+  shape.layout = Layout::kTransposed;
+  AttentionCase problem(shape);
+  reference_attention(problem.spec(), problem.args());
+  const std::vector<double> exact = Expected(problem.spec(), problem.args()).out();
+  std::size_t index = 0;
+  each(problem.out.view().dims, [&](auto b, auto h, auto i, auto d) {
+    EXPECT_EQ(problem.out.at(b, h, i, d), widen(convert<BFloat16>(exact[index++])));
   });
 }
 
