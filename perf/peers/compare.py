@@ -10,6 +10,7 @@ import time
 import numpy as np
 from safetensors.numpy import load_file
 
+import models
 import report
 import shapes
 from contestant import Contestant, Failed
@@ -24,6 +25,8 @@ def arguments():
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant at each shape")
     parser.add_argument("--shapes", default="quick", help="quick, all, or names or groups separated by commas")
+    parser.add_argument("--models", help="instead of shapes: model files or folders of them, separated by commas; "
+                                         "a file may be followed by @BxS")
     parser.add_argument("--out", default="peers.md", help="the table; the same name with .json has everything")
     parser.add_argument("--peers", default="torch,ort", help="who is to take part besides us")
     parser.add_argument("--turn", type=float, default=0.2, help="seconds a turn should last")
@@ -68,7 +71,7 @@ class Entry:
 
     def __init__(self, contestant, index, variant):
         self.contestant, self.index = contestant, index
-        self.name, self.ran, self.explain = variant["name"], variant["ran"], variant.get("explain")
+        self.facts = variant
         self.times, self.turns = 1, []
 
     def run(self, times):
@@ -116,13 +119,13 @@ def agreeing(entries, refused, scratch):
         try:
             difference = disagreement(entry.output(scratch), want)
         except Failed as error:
-            refused.append({"who": entry.contestant.name, "name": entry.name, "why": str(error)})
+            refused.append({"who": entry.contestant.name, "name": entry.facts["name"], "why": str(error)})
             continue
         if difference <= TOLERANCE:
             kept.append(entry)
             worst = max(worst, difference)
         else:
-            refused.append({"who": entry.contestant.name, "name": entry.name, "disagrees": True,
+            refused.append({"who": entry.contestant.name, "name": entry.facts["name"], "disagrees": True,
                             "why": f"output differs from ours by {difference:.1e} of the largest entry, "
                                    f"expected at most {TOLERANCE:.0e}"})
     return kept, worst
@@ -141,7 +144,7 @@ def compete(entries, options):
 
 def compare(shape, contestants, options, scratch):
     inputs = os.path.join(scratch, "inputs.safetensors")
-    shapes.make_inputs(shape, inputs)
+    (models if shape["kind"] == "model" else shapes).make_inputs(shape, inputs)
     entries, refused = prepare(shape, contestants, inputs, scratch)
     os.remove(inputs)
     entries, worst = agreeing(entries, refused, scratch)
@@ -152,14 +155,13 @@ def compare(shape, contestants, options, scratch):
     except Failed as error:
         refused.append({"who": "somebody", "name": "all", "why": f"while timed: {error}"})
         entries = []
-    row["entries"] = [{"who": e.contestant.name, "name": e.name, "ran": e.ran, "explain": e.explain,
-                       "runs_a_turn": e.times, "seconds": e.turns} for e in entries]
+    row["entries"] = [{"who": e.contestant.name, "runs_a_turn": e.times, "seconds": e.turns} | e.facts for e in entries]
     return row | report.verdict(row["entries"])
 
 
 def main():
     options = arguments()
-    picked = shapes.chosen(options.shapes)
+    picked = models.chosen(options.models) if options.models else shapes.chosen(options.shapes)
     rows, versions = [], {}
     with tempfile.TemporaryDirectory(prefix="headway-peers-") as scratch:
         for threads in options.threads:

@@ -2,7 +2,8 @@
 # The same attention on Headway, PyTorch and ONNX Runtime in one command: builds our worker, installs the peers in a
 # private Python environment, compares. Nothing here is needed to build or test the library.
 #
-#   compare.sh [--threads 1,2] [--rounds N] [--shapes quick|all|name,...] [--out FILE.md] [--peers torch,ort]
+#   compare.sh [--threads 1,2] [--rounds N] [--shapes quick|all|name,...] [--models PATH,...] [--out FILE.md]
+#              [--peers torch,ort]
 #
 # HEADWAY_PEERS_VENV is where the environment goes (build/peers-venv); HEADWAY_PEER_WORKER is a worker built already.
 set -euo pipefail

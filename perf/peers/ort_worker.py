@@ -1,5 +1,6 @@
 # ONNX Runtime as a contestant of compare.py: com.microsoft's MultiHeadAttention, Attention and GroupQueryAttention and
-# ai.onnx's Attention, each in the smallest graph that does the shape. Decides which ways there are, not which counts.
+# ai.onnx's Attention, each in the smallest graph that does the shape; and whole models. Decides which ways there are,
+# not which counts.
 import os
 import shutil
 import tempfile
@@ -16,6 +17,16 @@ except Exception as error:
     worker.absent(error)
 
 TYPES = {"float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "bool": TensorProto.BOOL}
+
+
+def session_of(path, threads):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 4
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 class Model:
@@ -53,13 +64,7 @@ class Model:
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
         path = os.path.join(self.folder, "model.onnx")
         onnx.save_model(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.log_severity_level = 4
-        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = session_of(path, threads)
         binding = session.io_binding()
         held = [ort.OrtValue.ortvalue_from_numpy(a) for a in self.inputs.values()]
         for name, value in zip(self.inputs, held):
@@ -164,7 +169,35 @@ def layer(shape, t, threads, folder, variants):
         variants.add("Attention", "com.microsoft Attention", whole)
 
 
+def model(path, t, threads, variants):
+    def whole():
+        session = session_of(path, threads)
+        binding = session.io_binding()
+        held = {i.name: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(t[i.name])) for i in session.get_inputs()}
+        for name, value in held.items():
+            binding.bind_ortvalue_input(name, value)
+        for output in session.get_outputs():
+            binding.bind_output(output.name, "cpu")
+        session.run_with_iobinding(binding)
+        # From now on into memory of its own, as ours does.
+        results = binding.get_outputs()
+        for output, result in zip(session.get_outputs(), results):
+            binding.bind_ortvalue_output(output.name, result)
+        first = next(r for r in results if r.data_type() == "tensor(float)")
+
+        def run(keep=(session, held, results)):
+            session.run_with_iobinding(binding)
+
+        return run, lambda: first.numpy()
+
+    variants.add("session", "all optimisations", whole)
+
+
 def prepare(request):
+    if request["shape"]["kind"] == "model":
+        variants = worker.Variants()
+        model(request["shape"]["model"], load_file(request["inputs"]), request["threads"], variants)
+        return variants
     scratch = tempfile.mkdtemp(dir=request["scratch"])
     variants, shape = worker.Variants(), request["shape"]
     tensors = load_file(request["inputs"])

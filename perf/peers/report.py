@@ -41,7 +41,15 @@ def cells(row, versions):
     ratio = f"{row['ratio']:.2f}" if row["ratio"] else "–"
     spread = f"{row['ratio_low']:.2f}–{row['ratio_high']:.2f}" if row["ratio"] else "–"
     return [s["name"], str(row["threads"])] + [milliseconds(row, who, versions) for who in (OURS,) + PEERS] + \
-        [ratio, spread, ours["ran"] if ours else "–", row.get("better_peer", "–")]
+        [ratio, spread, what_ran(ours), row.get("better_peer", "–")]
+
+
+def what_ran(entry):
+    """For a model also the time a node, and attention's share of the time in operators."""
+    if not entry or "nodes" not in entry:
+        return entry["ran"] if entry else "–"
+    per_node = 1e6 * statistics.median(entry["seconds"]) / entry["nodes"]
+    return f"{entry['ran']}, {100 * entry['attention_share']:.0f} % of the time; {entry['nodes']} nodes, {per_node:.2f} µs each"
 
 
 def line(row, versions):
@@ -65,7 +73,9 @@ def machine():
 
 
 def dims(s):
-    """"B1 H12 128x128x64 causal" or "B1 H12 S128 E768"."""
+    """"B1 H12 128x128x64 causal" or "B1 H12 S128 E768"; a model says nothing."""
+    if s["kind"] == "model":
+        return ""
     kv = f"/{s['kv_heads']}" if s["kv_heads"] != s["heads"] else ""
     size = f"{s['query_len']}x{s['key_len']}x{s['head_dim']}" if s["kind"] == "core" else \
         f"S{s['query_len']} E{s['embed_dim']}"

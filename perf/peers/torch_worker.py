@@ -91,6 +91,8 @@ def packed(shape, x, w_in, b_in, w_out, b_out, mask):
 def prepare(request):
     torch.set_num_threads(request["threads"])
     shape, variants = request["shape"], worker.Variants()
+    if shape["kind"] == "model":
+        raise ValueError("it has no importer of ONNX files")
     tensors = load_file(request["inputs"])
     (core if shape["kind"] == "core" else layer)(shape, tensors, variants)
     return variants

@@ -1,0 +1,94 @@
+// A model file on tensors of the driver's: imported, fused, in a session, outputs in memory of their own.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "headway/fusion.h"
+#include "headway/onnx.h"
+#include "headway/register_ops.h"
+#include "headway/safetensors.h"
+#include "headway/session.h"
+#include "perf/peers/prepared.h"
+
+namespace headway::perf {
+namespace {
+
+using nlohmann::json;
+
+class ModelJob final : public Prepared {
+ public:
+  explicit ModelJob(const json& request)
+      : file_(SafetensorsFile::open(request.at("inputs").get<std::string>())),
+        threads_(Threads::openmp(request.at("threads").get<int>())) {
+    register_ops(&registry_);
+    OnnxModel onnx = read_onnx(request.at("shape").at("model").get<std::string>());
+    session_ = std::make_unique<Session>(fuse(onnx.graph, registry_, &fusion_), registry_);
+    std::vector<TensorInfo> infos;
+    for (const GraphInput& input : session_->graph().inputs()) {
+      const ConstTensorView from = file_.tensor(session_->graph().value_name(input.value));
+      Tensor& tensor = inputs_.emplace_back(from.type, from.dims);
+      copy(from, tensor.view());
+      infos.push_back({from.type, from.dims, true});
+    }
+    for (const Tensor& tensor : inputs_) input_views_.push_back(tensor.view());
+    for (const TensorInfo& info : session_->output_infos(infos)) outputs_.emplace_back(info.type, info.dims);
+    for (Tensor& tensor : outputs_) output_views_.push_back(tensor.view());
+  }
+
+  json variant() const override {
+    const auto fused = static_cast<std::size_t>(fusion_.count("attention"));
+    const std::size_t nodes = session_->graph().nodes().size();
+    return {
+        {"name", "Session"},
+        {"ran", "attention fused in " + std::to_string(fused) + " of " + std::to_string(fused + fusion_.missed.size())},
+        {"nodes", nodes},
+        {"attention_share", attention_share()}};
+  }
+  void run() override { session_->run(input_views_, output_views_, threads_); }
+  /// The first output of floats.
+  void write_output(const std::string& path) override {
+    const auto first = std::find_if(outputs_.begin(), outputs_.end(),
+                                    [](const Tensor& tensor) { return tensor.type() == DataType::kF32; });
+    require(first != outputs_.end(), "the model has no f32 output");
+    // An entry that a run leaves out must not pass for the one of the run before.
+    std::fill_n(first->data<float>(), first->count(), std::numeric_limits<float>::quiet_NaN());
+    run();
+    write_safetensors(path, {{"out", first->view()}});
+  }
+
+ private:
+  /// Of the time in operators, that in attention operators, projections included where they are fused.
+  double attention_share() const {
+    Profiler profiler({threads_.workers(), 0});
+    session_->run(input_views_, output_views_, threads_);
+    for (int i = 0; i < 9; ++i) session_->run(input_views_, output_views_, threads_, &profiler);
+    std::map<std::string, bool> attention;
+    for (const Node& node : session_->graph().nodes()) {
+      attention[node.name.empty() ? node.op : node.name] |= node.op.find("Attention") != std::string::npos;
+    }
+    double all = 0, part = 0;
+    for (const Profiler::Row& row : profiler.rows()) {
+      if (row.category != "node") continue;
+      all += row.seconds;
+      if (attention[row.name]) part += row.seconds;
+    }
+    return all > 0 ? part / all : 0;
+  }
+
+  SafetensorsFile file_;
+  Threads threads_;
+  Registry registry_;
+  FusionReport fusion_;
+  std::unique_ptr<Session> session_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<ConstTensorView> input_views_;
+  std::vector<TensorView> output_views_;
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> prepare_model(const json& request) { return std::make_unique<ModelJob>(request); }
+
+}  // namespace headway::perf
