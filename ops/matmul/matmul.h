@@ -1,5 +1,5 @@
-// y[M, N] = x[M, K]·w + bias, f32, with w packed once: the projections. And small plain products for tiles. Knows
-// nothing of heads. oneDNN is included in this folder only, and not by this header.
+// y[M, N] = x[M, K]·w + bias, f32 or bf16, with w packed once: the projections. And small plain products for tiles.
+// Knows nothing of heads. oneDNN is included in this folder only, and not by this header.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,10 @@ struct PackedMatmulSpec {
   std::int64_t rows = 0;            ///< M
   std::int64_t columns = 0;         ///< N
   std::int64_t depth = 0;           ///< K
-  std::int64_t x_stride = 0;        ///< floats between rows of x; innermost stride is 1
-  std::int64_t y_stride = 0;        ///< floats between rows of y
+  std::int64_t x_stride = 0;        ///< elements between rows of x; innermost stride is 1
+  std::int64_t y_stride = 0;        ///< elements between rows of y
   std::string implementation = {};  ///< forces one by name ("highway", "onednn"); empty: the table chooses
+  DataType type = DataType::kF32;   ///< of x, weight, bias and y: f32 or bf16. Sums are f32, y is rounded once
 };
 
 /// The part of y that one task writes.
@@ -31,7 +32,7 @@ struct MatmulTile {
 
 class PackedMatmul {
  public:
-  /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are copied.
+  /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are of spec.type and copied.
   PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias);
   ~PackedMatmul();
   PackedMatmul(PackedMatmul&&) noexcept;
@@ -41,14 +42,15 @@ class PackedMatmul {
   std::size_t workspace_bytes(int workers) const;
   /// Tasks of one product; each is run whole by one worker.
   std::int64_t tasks() const;
-  /// Runs one task on the calling thread only. Thread-safe with distinct workers; allocates nothing.
-  void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const;
+  /// Runs one task on the calling thread only; x and y are elements of spec.type. Thread-safe with distinct workers;
+  /// allocates nothing.
+  void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const;
   /// Flops of one task, and the bytes of its x, weights and y.
   Work task_work(std::int64_t task) const;
   MatmulTile task_tile(std::int64_t task) const;
   std::int64_t task_flops(std::int64_t task) const { return task_work(task).flops_nominal; }
   /// All tasks, in parallel.
-  void run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
+  void run(const void* x, void* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
            const Zone& zone) const;
 
  private:

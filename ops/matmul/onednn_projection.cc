@@ -8,6 +8,7 @@
 
 #include "ops/matmul/matmul_split.h"
 #include "ops/matmul/onednn_adapter.h"
+#include "ops/matmul/onednn_bf16_check.h"
 #include "ops/matmul/projection.h"
 
 namespace headway {
@@ -29,9 +30,9 @@ struct BlockShape {
 
 onednn::MatmulDescs descs_of(const PackedMatmulSpec& spec, BlockShape block, std::int64_t c_stride, bool with_bias) {
   onednn::MatmulDescs d;
-  d.a = onednn::matrix_desc(block.rows, spec.depth, spec.x_stride);
-  d.b = onednn::any_desc(spec.depth, block.columns);
-  d.c = onednn::matrix_desc(block.rows, block.columns, c_stride);
+  d.a = onednn::matrix_desc(block.rows, spec.depth, spec.x_stride, spec.type);
+  d.b = onednn::any_desc(spec.depth, block.columns, spec.type);
+  d.c = onednn::matrix_desc(block.rows, block.columns, c_stride, spec.type);
   d.with_bias = with_bias;
   if (with_bias) d.bias = onednn::matrix_desc(1, block.columns, block.columns);
   return d;
@@ -63,7 +64,7 @@ class OnednnProjection final : public Projection {
   std::string explain() const override;
   std::size_t workspace_bytes(int workers) const override { return worker_bytes_ * static_cast<std::size_t>(workers); }
   std::int64_t tasks() const override { return row_blocks_ * chunks_; }
-  void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const override;
+  void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const override;
   Work task_work(std::int64_t task) const override;
   MatmulTile task_tile(std::int64_t task) const override {
     const std::int64_t block = task % row_blocks_;
@@ -81,6 +82,7 @@ class OnednnProjection final : public Projection {
   std::vector<PackedChunk> packed_[2];  // per chunk; [1] only where the last row block wants another layout
   bool last_rows_packed_apart_[2] = {false, false};  // by whether the chunk is the last one
   std::size_t worker_bytes_ = 0;
+  std::int64_t element_bytes_ = sizeof(float);  // of x, weight and y
 
   std::int64_t rows_of(std::int64_t block) const {
     return std::min(split_.row_block, spec_.rows - block * split_.row_block);
@@ -116,19 +118,22 @@ void OnednnProjection::make_variants() {
     }
   }
   worker_bytes_ = round_up_to_line(scratchpad_bytes);
-  if (through_scratch) worker_bytes_ += round_up_to_line(sizeof(float) * split_.row_block * split_.column_block);
+  if (through_scratch) {
+    worker_bytes_ +=
+        round_up_to_line(static_cast<std::size_t>(element_bytes_ * split_.row_block * split_.column_block));
+  }
 }
 
 /// `rows` is [columns of the chunk, K].
 PackedChunk OnednnProjection::pack_chunk(const ConstTensorView& rows, const dnnl::memory::desc& layout,
                                          const float* bias) const {
-  Tensor dense(DataType::kF32, rows.dims);
+  Tensor dense(spec_.type, rows.dims);
   copy(rows, dense.view());
   PackedChunk chunk;
   chunk.weights = AlignedBuffer(layout.get_size());
   chunk.weights_memory = dnnl::memory(layout, onednn::engine(), chunk.weights.data());
-  const dnnl::memory::desc plain = onednn::transposed_desc(rows.dims[0], spec_.depth, spec_.depth);
-  onednn::reorder(dnnl::memory(plain, onednn::engine(), dense.data<float>()), chunk.weights_memory);
+  const dnnl::memory::desc plain = onednn::transposed_desc(rows.dims[0], spec_.depth, spec_.depth, spec_.type);
+  onednn::reorder(dnnl::memory(plain, onednn::engine(), dense.view().data), chunk.weights_memory);
   if (with_bias_) {
     const std::int64_t columns = rows.dims[0];
     chunk.bias = AlignedBuffer(sizeof(float) * static_cast<std::size_t>(columns));
@@ -152,7 +157,10 @@ void OnednnProjection::pack(const ConstTensorView& weight, const float* bias) {
 }
 
 OnednnProjection::OnednnProjection(const ProjectionSource& source)
-    : spec_(source.spec), split_(split_matmul(spec_.rows, spec_.columns)), with_bias_(source.bias != nullptr) {
+    : spec_(source.spec),
+      split_(split_matmul(spec_.rows, spec_.columns)),
+      with_bias_(source.bias != nullptr),
+      element_bytes_(static_cast<std::int64_t>(size_bytes(spec_.type))) {
   if (spec_.rows == 0 || spec_.columns == 0) return;
   row_blocks_ = ceil_div(spec_.rows, split_.row_block);
   chunks_ = ceil_div(spec_.columns, split_.column_block);
@@ -163,12 +171,12 @@ OnednnProjection::OnednnProjection(const ProjectionSource& source)
 std::string OnednnProjection::explain() const {
   if (tasks() == 0) return "nothing to do";
   const Variant& main = variants_[0][0];
-  return "onednn " + main.matmul->implementation() + ", " + std::to_string(tasks()) + " tasks of " +
-         std::to_string(split_.row_block) + " × " + std::to_string(split_.column_block) +
-         (main.through_scratch ? ", through a dense scratch" : "");
+  return "onednn " + main.matmul->implementation() + (spec_.type == DataType::kBF16 ? " in bf16, " : ", ") +
+         std::to_string(tasks()) + " tasks of " + std::to_string(split_.row_block) + " × " +
+         std::to_string(split_.column_block) + (main.through_scratch ? ", through a dense scratch" : "");
 }
 
-void OnednnProjection::run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const {
+void OnednnProjection::run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const {
   const std::int64_t chunk = task / row_blocks_;
   const std::int64_t block = task % row_blocks_;
   const int r = smaller_rows(block);
@@ -177,20 +185,23 @@ void OnednnProjection::run_task(std::int64_t task, int worker, const float* x, f
   const bool apart = r == 1 && last_rows_packed_apart_[c];
   const PackedChunk& chunk_weights = packed_[apart ? 1 : 0][static_cast<std::size_t>(chunk)];
   const std::int64_t row = block * split_.row_block;
-  float* target = y + row * spec_.y_stride + chunk * split_.column_block;
+  const std::byte* source = static_cast<const std::byte*>(x) + element_bytes_ * row * spec_.x_stride;
+  std::byte* target =
+      static_cast<std::byte*>(y) + element_bytes_ * (row * spec_.y_stride + chunk * split_.column_block);
 
   std::byte* scratch = workspace + worker_bytes_ * static_cast<std::size_t>(worker);
-  auto* dense = reinterpret_cast<float*>(scratch + round_up_to_line(variant.matmul->scratch_bytes()));
-  variant.matmul->execute({.a = x + row * spec_.x_stride,
+  std::byte* dense = scratch + round_up_to_line(variant.matmul->scratch_bytes());
+  variant.matmul->execute({.a = source,
                            .b = nullptr,
                            .b_memory = handle(chunk_weights.weights_memory),
                            .bias_memory = handle(chunk_weights.bias_memory),
                            .c = variant.through_scratch ? dense : target,
                            .scratch = scratch});
   if (!variant.through_scratch) return;
-  const std::int64_t columns = columns_of(chunk);
+  const std::int64_t row_bytes = element_bytes_ * columns_of(chunk);
   for (std::int64_t i = 0; i < rows_of(block); ++i) {
-    std::memcpy(target + i * spec_.y_stride, dense + i * columns, sizeof(float) * static_cast<std::size_t>(columns));
+    std::memcpy(target + i * element_bytes_ * spec_.y_stride, dense + i * row_bytes,
+                static_cast<std::size_t>(row_bytes));
   }
 }
 
@@ -198,13 +209,18 @@ Work OnednnProjection::task_work(std::int64_t task) const {
   const std::int64_t rows = rows_of(task % row_blocks_);
   const std::int64_t columns = columns_of(task / row_blocks_);
   const std::int64_t flops = 2 * rows * columns * spec_.depth;
-  const std::int64_t floats = rows * spec_.depth + columns * spec_.depth + rows * columns;
-  return {.flops_nominal = flops, .flops_executed = flops, .bytes = static_cast<std::int64_t>(sizeof(float)) * floats};
+  const std::int64_t elements = rows * spec_.depth + columns * spec_.depth + rows * columns;
+  return {.flops_nominal = flops, .flops_executed = flops, .bytes = element_bytes_ * elements};
 }
 
 }  // namespace
 
 std::unique_ptr<const Projection> make_onednn_projection(const ProjectionSource& source) {
+  if (source.spec.type == DataType::kBF16) {
+    // By name one may ask for what the table would not choose, but not for what cannot be right.
+    const std::string& refusal = onednn::packed_bf16_refusal();
+    if (!refusal.empty()) fail(ErrorCode::kUnsupported, "matmul implementation 'onednn' in bf16: ", refusal);
+  }
   return std::make_unique<OnednnProjection>(source);
 }
 

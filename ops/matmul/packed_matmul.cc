@@ -4,13 +4,14 @@
 
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/projection.h"
+#include "ops/numeric.h"
 
 namespace headway {
 namespace {
 
 const ProjectionEntry& choose(const PackedMatmulSpec& spec, std::string* refusals) {
   std::string known;
-  for (const ProjectionEntry& entry : projection_table()) {
+  for (const ProjectionEntry& entry : projection_table(spec.type)) {
     known += known.empty() ? "" : ", ";
     known += entry.name;
     if (!spec.implementation.empty()) {
@@ -34,17 +35,26 @@ struct PackedMatmul::Impl {
 PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias) {
   require(spec.rows >= 0 && spec.columns >= 0 && spec.depth >= 0, "matmul sizes are ", spec.rows, " x ", spec.columns,
           " x ", spec.depth, ", expected none below 0");
-  require(weight.type == DataType::kF32, "weight is ", name(weight.type), ", expected f32");
+  require(spec.type == DataType::kF32 || spec.type == DataType::kBF16, "matmul type is ", name(spec.type),
+          ", expected f32 or bf16");
+  require(weight.type == spec.type, "weight is ", name(weight.type), ", expected ", name(spec.type));
   require(weight.dims == Dims{spec.columns, spec.depth}, "weight has dims ", weight.dims, ", expected ",
           Dims{spec.columns, spec.depth});
   require(spec.x_stride >= spec.depth, "x_stride is ", spec.x_stride, ", expected at least depth = ", spec.depth);
   require(spec.y_stride >= spec.columns, "y_stride is ", spec.y_stride, ", expected at least columns = ", spec.columns);
   std::vector<float> dense_bias;
   if (bias) {
-    require(bias.type == DataType::kF32, "bias is ", name(bias.type), ", expected f32");
+    require(bias.type == spec.type, "bias is ", name(bias.type), ", expected ", name(spec.type));
     require(bias.dims == Dims{spec.columns}, "bias has dims ", bias.dims, ", expected ", Dims{spec.columns});
     dense_bias.resize(static_cast<std::size_t>(spec.columns));
-    copy(bias, view_of(dense_bias.data(), Dims{spec.columns}));
+    if (spec.type == DataType::kF32) {
+      copy(bias, view_of(dense_bias.data(), Dims{spec.columns}));
+    } else {
+      const BFloat16* from = bias.as<BFloat16>();
+      for (std::size_t i = 0; i < dense_bias.size(); ++i) {
+        dense_bias[i] = widen(from[static_cast<std::int64_t>(i) * bias.strides[0]]);
+      }
+    }
   }
   auto impl = std::make_unique<Impl>();
   const ProjectionEntry& entry = choose(spec, &impl->refusals);
@@ -61,7 +71,7 @@ std::size_t PackedMatmul::workspace_bytes(int workers) const { return impl_->pro
 
 std::int64_t PackedMatmul::tasks() const { return impl_->projection->tasks(); }
 
-void PackedMatmul::run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const {
+void PackedMatmul::run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const {
   impl_->projection->run_task(task, worker, x, y, workspace);
 }
 
@@ -69,7 +79,7 @@ Work PackedMatmul::task_work(std::int64_t task) const { return impl_->projection
 
 MatmulTile PackedMatmul::task_tile(std::int64_t task) const { return impl_->projection->task_tile(task); }
 
-void PackedMatmul::run(const float* x, float* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
+void PackedMatmul::run(const void* x, void* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
                        const Zone& zone) const {
   threads.parallel_for(tasks(), [&](std::int64_t task, int worker) {
     ProfileScope scope(profiler, worker, zone);

@@ -19,12 +19,12 @@ class Projection {
   virtual std::string explain() const = 0;
   virtual std::size_t workspace_bytes(int workers) const = 0;
   virtual std::int64_t tasks() const = 0;
-  virtual void run_task(std::int64_t task, int worker, const float* x, float* y, std::byte* workspace) const = 0;
+  virtual void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const = 0;
   virtual Work task_work(std::int64_t task) const = 0;
   virtual MatmulTile task_tile(std::int64_t task) const = 0;
 };
 
-/// Weights [N, K] and bias [N] or null, as checked by PackedMatmul.
+/// Weights [N, K] of spec.type and bias [N] as f32, or null, as checked by PackedMatmul.
 struct ProjectionSource {
   PackedMatmulSpec spec;
   ConstTensorView weight;
@@ -38,8 +38,8 @@ struct ProjectionEntry {
   std::unique_ptr<const Projection> (*create)(const ProjectionSource& source);
 };
 
-/// Best first; the last refuses nothing.
-std::span<const ProjectionEntry> projection_table();
+/// Of x, weight and y of this type: best first; the last refuses nothing.
+std::span<const ProjectionEntry> projection_table(DataType type);
 
 std::string highway_projection_refusal(const PackedMatmulSpec& spec);
 std::unique_ptr<const Projection> make_highway_projection(const ProjectionSource& source);

@@ -1,5 +1,5 @@
 // Which way a projection takes, by shape and SIMD target. The measured thresholds stand here and nowhere else.
-#include "ops/matmul/onednn_adapter.h"
+#include "ops/matmul/onednn_bf16_check.h"
 #include "ops/matmul/projection.h"
 #include "ops/simd/target.h"
 
@@ -11,6 +11,13 @@ constexpr ProjectionEntry kTable[] = {
     {"onednn", onednn_projection_refusal, make_onednn_projection},
 };
 
+/// oneDNN has bf16 dot products, which nothing else here multiplies with; where it cannot or does not pay, the packed
+/// product takes any shape.
+constexpr ProjectionEntry kTableBf16[] = {
+    {"onednn", onednn_projection_refusal, make_onednn_projection},
+    {"highway", highway_projection_refusal, make_highway_projection},
+};
+
 /// Share of the FMA peak, one thread (perf/LIMITS.md has the runs): with 8-lane vectors oneDNN reaches 30–41 % for
 /// M ≤ 128 and 80–87 % at M ≥ 512, the packed product 84–91 % and 82–87 %. With 16-lane vectors on AMD oneDNN's blocked
 /// kernel reaches 91–97 % on large blocks, and less than the packed product below that; on Intel (oneDNN 2.6) it is
@@ -18,12 +25,21 @@ constexpr ProjectionEntry kTable[] = {
 constexpr std::int64_t kOnednnRows = 512;
 constexpr std::int64_t kOnednnColumns = 2048;
 
+/// One thread, N = K = 1024, Intel with AMX, oneDNN 2.6, GF/s of oneDNN against the packed product, weights in the
+/// second-level cache (from memory): M = 1: 14 – 19 against 26 (8 against 13), M = 8: 128 against 130 (68 against 76),
+/// M = 32: 400 against 130 (200 against 120), M = 128: 700 against 135, M = 512: 650 against 140; the f32 product has
+/// 160. Up to 8 rows the weights' traffic decides, and a single tile of rows.
+constexpr std::int64_t kOnednnBf16Rows = 9;
+
 }  // namespace
 
-std::span<const ProjectionEntry> projection_table() { return kTable; }
+std::span<const ProjectionEntry> projection_table(DataType type) {
+  if (type == DataType::kBF16) return kTableBf16;
+  return kTable;
+}
 
 std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
-  if (spec.depth == 0) return {};
+  if (spec.depth == 0 || spec.type == DataType::kBF16) return {};
   if (simd_lanes() >= 16 && cpu_is_amd() && spec.rows >= kOnednnRows && spec.columns >= kOnednnColumns) {
     return "oneDNN's blocked kernel is faster at " + std::to_string(spec.rows) + " × " + std::to_string(spec.columns) +
            " with 16 lanes on AMD";
@@ -31,6 +47,16 @@ std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
   return {};
 }
 
-std::string onednn_projection_refusal(const PackedMatmulSpec&) { return {}; }
+std::string onednn_projection_refusal(const PackedMatmulSpec& spec) {
+  if (spec.type != DataType::kBF16) return {};
+  if (spec.depth == 0) return "the sums are empty";
+  if (simd_lanes() < 16)
+    return "its bf16 products need 16 lanes, " + simd_target() + " has " + std::to_string(simd_lanes());
+  if (spec.rows < kOnednnBf16Rows) {
+    return "the packed product is faster below " + std::to_string(kOnednnBf16Rows) + " rows, there are " +
+           std::to_string(spec.rows);
+  }
+  return onednn::packed_bf16_refusal();
+}
 
 }  // namespace headway

@@ -1,5 +1,5 @@
 // The packed product for one SIMD target: panels outermost, so that one panel stays in the second-level cache while
-// the rows of x pass by.
+// the rows of x pass by. And the steps of a tile that the bf16 product shares.
 #if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
 #undef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
@@ -8,6 +8,7 @@
 #endif
 
 #include "hwy/cache_control.h"
+#include "ops/simd/bf16-inl.h"
 #include "ops/simd/packed_gemm.h"
 #include "ops/simd/tile-inl.h"
 
@@ -17,70 +18,84 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Products that are summed in registers before they join the rest of their sum.
-inline constexpr std::int64_t kGemmDepthBlock = 128;
+inline constexpr std::int64_t kLineBytes = 64;
 
-inline constexpr std::int64_t kLine = 16;  // floats of a cache line
-
-/// The panel after this one, fetched ahead while the rows pass by: it comes from beyond the second-level cache, far
-/// later than one that was read before. Worth 2 to 6 points of the peak when weights are cold (AVX-512, Intel).
+/// What follows this panel, fetched ahead while the rows pass by: it comes from beyond the second-level cache, far
+/// later than what was read before. Worth 2 to 6 points of the peak when weights are cold (AVX-512, Intel).
 struct NextPanel {
-  const float* at;
-  std::int64_t step;  // floats that one step asks for: less than a line, so that none is left out; 0: nothing
+  const char* at;
+  std::int64_t step;  // bytes that one step asks for: less than a line, so that none is left out; 0: nothing
 };
 
-/// Rows [row, row + kRows) against one panel of kVectors vectors. `live` columns of the panel are written.
-template <int kRows, int kVectors>
-HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY_RESTRICT panel, std::int64_t column,
-                         NextPanel& next) {
-  const TileTag d;
-  const std::int64_t lanes = hn::Lanes(d);
+HWY_INLINE TileVector LoadWeight(const float* at) { return hn::Load(TileTag(), at); }
+HWY_INLINE TileVector LoadWeight(const BFloat16* at) { return LoadAsF32(TileTag(), at); }
+
+/// One step of depth; see Tile::Step.
+template <int kRows, int kVectors, class W, class Scalar>
+HWY_INLINE void GemmStep(Tile<kRows, kVectors>& tile, const W* HWY_RESTRICT b, Scalar a) {
+  const std::int64_t lanes = hn::Lanes(TileTag());
+  const TileVector b0 = LoadWeight(b);
+  const TileVector b1 = kVectors > 1 ? LoadWeight(b + lanes) : b0;
+  const TileVector b2 = kVectors > 2 ? LoadWeight(b + 2 * lanes) : b0;
+  tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR { AccumulateRow<0, kVectors>(a(r), b0, b1, b2, row); });
+}
+
+/// Steps [k, end) of depth: the scalars x(row, step) against `panel`, which starts at step k.
+template <int kRows, int kVectors, class X, class W>
+HWY_INLINE void GemmSteps(Tile<kRows, kVectors>& tile, X x, std::int64_t k, std::int64_t end,
+                          const W* HWY_RESTRICT panel, NextPanel& next) {
   constexpr std::int64_t kLanes = hn::MaxLanes(TileTag());
   constexpr std::int64_t kWidth = kVectors * kLanes;
-  // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
-  const std::int64_t last = g.rows - 1 - row;
-  const float* HWY_RESTRICT x[8];
-  for (int r = 0; r < 8; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
-
-  HWY_ALIGN float sums[8 * kTileVectors * kLanes];
-  Tile<kRows, kVectors> tile;
-  const float* ahead = next.at;
-  std::int64_t k = 0;
-  do {
-    const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
-    const bool first = k == 0;
-    tile.Clear();
-    for (; k + kStepsTogether <= end; k += kStepsTogether) {
+  constexpr std::int64_t kLine = kLineBytes / sizeof(W);
+  const char* ahead = next.at;
+  for (; k + kStepsTogether <= end; k += kStepsTogether) {
 #pragma GCC unroll 8
-      for (int i = 0; i < kStepsTogether; ++i) {
-        const float* HWY_RESTRICT at = panel + i * kWidth;
-        // A panel comes from the second-level cache; 16 steps ahead is worth 3 to 8 points of the peak (AVX-512,
-        // Intel), if its lines are asked for step by step and not in one go.
-        for (int v = 0; v < kVectors; ++v) {
-          if ((i * kWidth + v * kLanes) % kLine == 0) hwy::Prefetch(at + 16 * kWidth + v * kLanes);
-        }
-        __builtin_prefetch(ahead, 0, 2);
-        ahead += next.step;
-        tile.template Step<0>(at, [&](int r) HWY_ATTR { return x[r][k + i]; });
+    for (int i = 0; i < kStepsTogether; ++i) {
+      const W* HWY_RESTRICT at = panel + i * kWidth;
+      // A panel comes from the second-level cache; 16 steps ahead is worth 3 to 8 points of the peak (AVX-512,
+      // Intel), if its lines are asked for step by step and not in one go.
+      for (int v = 0; v < kVectors; ++v) {
+        if ((i * kWidth + v * kLanes) % kLine == 0) hwy::Prefetch(at + 16 * kWidth + v * kLanes);
       }
-      panel += kStepsTogether * kWidth;
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += next.step;
+      GemmStep(tile, at, [&](int r) HWY_ATTR { return x(r, k + i); });
     }
-    for (; k < end; ++k, panel += kWidth) {
-      tile.template Step<0>(panel, [&](int r) HWY_ATTR { return x[r][k]; });
-    }
-    if (!first) {
-      tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
-        ForEachVectorOfRow<kVectors>(
-            c, [&](int v, TileVector& s) HWY_ATTR { s = hn::Add(s, hn::Load(d, sums + r * kWidth + v * lanes)); });
-      });
-    }
-    if (k == g.depth) break;
-    tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
-      ForEachVectorOfRow<kVectors>(
-          c, [&](int v, TileVector& s) HWY_ATTR { hn::Store(s, d, sums + r * kWidth + v * lanes); });
-    });
-  } while (true);
+    panel += kStepsTogether * kWidth;
+  }
+  for (; k < end; ++k, panel += kWidth) {
+    GemmStep(tile, panel, [&](int r) HWY_ATTR { return x(r, k); });
+  }
+  next.at = ahead;
+}
 
+/// sums [rows, width] of earlier steps join the tile.
+template <int kRows, int kVectors>
+HWY_INLINE void AddSums(Tile<kRows, kVectors>& tile, const float* sums) {
+  const TileTag d;
+  tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
+    ForEachVectorOfRow<kVectors>(c, [&](int v, TileVector& s) HWY_ATTR {
+      s = hn::Add(s, hn::Load(d, sums + (r * kVectors + v) * hn::Lanes(d)));
+    });
+  });
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void KeepSums(Tile<kRows, kVectors>& tile, float* sums) {
+  const TileTag d;
+  tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
+    ForEachVectorOfRow<kVectors>(
+        c, [&](int v, TileVector& s) HWY_ATTR { hn::Store(s, d, sums + (r * kVectors + v) * hn::Lanes(d)); });
+  });
+}
+
+/// Adds the bias and writes rows [row, row + kRows) of the `live` columns that there are.
+template <int kRows, int kVectors, class T>
+HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
+                           std::int64_t column) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  const std::int64_t last = g.rows - 1 - row;
   if (g.bias != nullptr) {
     TileRow bias;
     ForEachVectorOfRow<kVectors>(bias,
@@ -91,56 +106,96 @@ HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY
       if constexpr (kVectors > 2) c.c2 = hn::Add(c.c2, bias.c2);
     });
   }
-  next.at = ahead;
   const std::int64_t live = g.columns - column;
   tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
-    float* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
+    T* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
     ForEachVectorOfRow<kVectors>(c, [&](int v, TileVector& s) HWY_ATTR {
       const std::int64_t left = live - v * lanes;
       if (left >= lanes) {
-        hn::StoreU(s, d, y + v * lanes);
+        StoreFromF32(s, d, y + v * lanes);
       } else {
-        HWY_ALIGN float rest[kLanes];
-        hn::Store(s, d, rest);
+        HWY_ALIGN T rest[hn::MaxLanes(TileTag())];
+        StoreFromF32(s, d, rest);
         for (std::int64_t i = 0; i < left; ++i) y[v * lanes + i] = rest[i];
       }
     });
   });
 }
 
-template <int kVectors>
-HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column) {
-  constexpr int kRows = TileRows(kVectors);
-  const std::int64_t width = kVectors * hn::Lanes(TileTag());
-  // With few tiles a panel there is no time to fetch ahead in.
-  const std::int64_t tiles = g.rows / kRows;
-  NextPanel next{panel + width * g.depth, tiles < 4 ? 0 : width / tiles + 1};
+/// Rows [row, row + kRows) against one panel of kVectors vectors.
+template <int kRows, int kVectors>
+HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY_RESTRICT panel, std::int64_t column,
+                         NextPanel& next) {
+  constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
+  // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
+  const std::int64_t last = g.rows - 1 - row;
+  const float* HWY_RESTRICT x[kMostTileRows];
+  for (int r = 0; r < kMostTileRows; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
+
+  HWY_ALIGN float sums[kMostTileRows * kTileVectors * hn::MaxLanes(TileTag())];
+  Tile<kRows, kVectors> tile;
+  std::int64_t k = 0;
+  do {
+    const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
+    const bool first = k == 0;
+    tile.Clear();
+    const auto scalar = [&](int r, std::int64_t at) HWY_ATTR { return x[r][at]; };
+    GemmSteps(tile, scalar, k, end, panel + k * kWidth, next);
+    k = end;
+    if (!first) AddSums(tile, sums);
+    if (k == g.depth) break;
+    KeepSums(tile, sums);
+  } while (true);
+  FinishTile(tile, g, row, column);
+}
+
+/// fn.template operator()<rows>(first row) for tiles of kRows rows, the last one smaller where that is enough.
+template <int kRows, class Fn>
+HWY_INLINE void ForEachRowTile(std::int64_t rows, Fn fn) {
   std::int64_t row = 0;
-  for (; g.rows - row > 4; row += kRows) GemmTile<kRows, kVectors>(g, row, panel, column, next);
-  if (g.rows - row > 2) {
-    GemmTile<4, kVectors>(g, row, panel, column, next);
-  } else if (g.rows - row > 0) {
-    GemmTile<2, kVectors>(g, row, panel, column, next);
+  for (; rows - row > 4; row += kRows) fn.template operator()<kRows>(row);
+  if (rows - row > 2) {
+    fn.template operator()<4>(row);
+  } else if (rows - row > 0) {
+    fn.template operator()<2>(row);
   }
 }
 
-inline void MultiplyPacked(const PackedGemm& g) {
+template <int kVectors>
+HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column) {
+  const std::int64_t width = kVectors * hn::Lanes(TileTag());
+  // With few tiles a panel there is no time to fetch ahead in.
+  const std::int64_t tiles = g.rows / TileRows(kVectors);
+  const std::int64_t step = tiles < 4 ? 0 : static_cast<std::int64_t>(sizeof(float)) * (width / tiles + 1);
+  NextPanel next{reinterpret_cast<const char*>(panel + width * g.depth), step};
+  ForEachRowTile<TileRows(kVectors)>(
+      g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR { GemmTile<kRows, kVectors>(g, row, panel, column, next); });
+}
+
+/// fn.template operator()<vectors>(panel, first column) for each panel.
+template <class T, class Fn>
+HWY_INLINE void ForEachPanel(const PackedGemmOf<T>& g, Fn fn) {
   const std::int64_t lanes = hn::Lanes(TileTag());
-  const float* panel = g.weight;
+  const T* panel = g.weight;
   for (std::int64_t column = 0; column < g.columns; column += kTileVectors * lanes) {
     const std::int64_t vectors = std::min<std::int64_t>((g.columns - column + lanes - 1) / lanes, kTileVectors);
     switch (vectors) {
       case 1:
-        GemmPanel<1>(g, panel, column);
+        fn.template operator()<1>(panel, column);
         break;
       case 2:
-        GemmPanel<2>(g, panel, column);
+        fn.template operator()<2>(panel, column);
         break;
       default:
-        GemmPanel<3>(g, panel, column);
+        fn.template operator()<3>(panel, column);
     }
     panel += vectors * lanes * g.depth;
   }
+}
+
+inline void MultiplyPacked(const PackedGemm& g) {
+  ForEachPanel(g, [&]<int kVectors>(const float* panel, std::int64_t column)
+                      HWY_ATTR { GemmPanel<kVectors>(g, panel, column); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -8,6 +8,7 @@
 
 #include "hwy/highway.h"
 #include "ops/simd/packed_gemm-inl.h"
+#include "ops/simd/packed_gemm_bf16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {
@@ -18,7 +19,8 @@ PackedGemmKernels PackedGemmKernelsOfTarget() {
   return {.target = hwy::TargetName(HWY_TARGET),
           .lanes = lanes,
           .panel_columns = kTileVectors * lanes,
-          .multiply = &MultiplyPacked};
+          .multiply = &MultiplyPacked,
+          .multiply_bf16 = &MultiplyPackedBf16};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -38,12 +40,11 @@ PackedGemmKernels packed_gemm_kernels() {
   return HWY_DYNAMIC_DISPATCH(PackedGemmKernelsOfTarget)();
 }
 
-std::int64_t packed_gemm_floats(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth) {
-  return (columns + kernels.lanes - 1) / kernels.lanes * kernels.lanes * depth;
-}
+namespace {
 
-void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, float* to) {
-  const float* from = weight.as<float>();
+template <class T>
+void pack(const PackedGemmKernels& kernels, const ConstTensorView& weight, T* to) {
+  const T* from = weight.as<T>();
   const std::int64_t columns = weight.dims[0];
   const std::int64_t depth = weight.dims[1];
   for (std::int64_t column = 0; column < columns; column += kernels.panel_columns) {
@@ -52,10 +53,30 @@ void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& w
     for (std::int64_t k = 0; k < depth; ++k, to += width) {
       for (std::int64_t i = 0; i < width; ++i) {
         const std::int64_t c = column + i;
-        to[i] = c < columns ? from[c * weight.strides[0] + k * weight.strides[1]] : 0.0f;
+        to[i] = c < columns ? from[c * weight.strides[0] + k * weight.strides[1]] : T{};
       }
     }
   }
+}
+
+}  // namespace
+
+std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth) {
+  return (columns + kernels.lanes - 1) / kernels.lanes * kernels.lanes * depth;
+}
+
+std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t padded_rows = (rows + kMostTileRows - 1) / kMostTileRows * kMostTileRows;
+  const std::int64_t sums = packed_gemm_elements(kernels, columns, padded_rows);
+  return kGemmDepthBlock * (kernels.panel_columns + padded_rows) + sums;
+}
+
+void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, float* to) {
+  pack(kernels, weight, to);
+}
+
+void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, BFloat16* to) {
+  pack(kernels, weight, to);
 }
 
 }  // namespace headway

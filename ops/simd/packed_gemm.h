@@ -8,18 +8,28 @@
 
 namespace headway {
 
-/// One block of a product.
-struct PackedGemm {
-  const float* x;  // [rows, depth], innermost stride 1
+/// Products that are summed in registers before they join the rest of their sum.
+inline constexpr std::int64_t kGemmDepthBlock = 128;
+
+/// Rows of a register tile, at most.
+inline constexpr std::int64_t kMostTileRows = 8;
+
+/// One block of a product. T, f32 or bf16, is what x, weights and y are stored as; bias and all sums are f32.
+template <class T>
+struct PackedGemmOf {
+  const T* x;  // [rows, depth], innermost stride 1
   std::int64_t x_stride;
   std::int64_t rows;
   std::int64_t depth;
-  const float* weight;  // packed: panels of [depth, panel width]
+  const T* weight;  // packed: panels of [depth, panel width]
   std::int64_t columns;
   const float* bias;  // [columns rounded up to a vector], or null
-  float* y;           // [rows, columns]
+  T* y;               // [rows, columns]
   std::int64_t y_stride;
+  float* scratch = nullptr;  // bf16: packed_gemm_scratch_floats(), 64-byte aligned
 };
+using PackedGemm = PackedGemmOf<float>;
+using PackedGemmBf16 = PackedGemmOf<BFloat16>;
 
 /// Kernels of one target, resolved once at plan time.
 struct PackedGemmKernels {
@@ -28,15 +38,20 @@ struct PackedGemmKernels {
   int panel_columns;  // of a full panel; the last panel is as many vectors as it needs
   /// Sums of 128 products are added up in turn: the error grows with √128 + K/128 rather than with √K, for 2 % of time.
   void (*multiply)(const PackedGemm&);
+  /// The same sums in the same order, of widened operands; y is rounded once.
+  void (*multiply_bf16)(const PackedGemmBf16&);
 };
 
 /// Of the current target (target.h).
 PackedGemmKernels packed_gemm_kernels();
 
-/// Floats that `columns` columns of depth `depth` take when packed: a block may start at any multiple of
-/// panel_columns, `first · depth` floats in.
-std::int64_t packed_gemm_floats(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth);
-/// Packs `weight` [N, K], any strides. `to` is 64-byte aligned.
+/// Elements that `columns` columns of depth `depth` take when packed: a block may start at any multiple of
+/// panel_columns, `first · depth` elements in.
+std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth);
+/// Scratch of a bf16 product of up to `rows` × `columns`, whatever the depth.
+std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns);
+/// Packs `weight` [N, K], of the type of `to`, any strides. `to` is 64-byte aligned.
 void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, float* to);
+void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, BFloat16* to);
 
 }  // namespace headway
