@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/onnx/names.h"
+#include "runtime/onnx/node_facts.h"
 #include "runtime/onnx/read_attributes.h"
 #include "runtime/onnx/value_info.h"
 
@@ -13,29 +14,6 @@ namespace {
 // Functions that call functions grow exponentially in the size of the file, and deep nests use up the stack.
 constexpr std::size_t kMostNodes = std::size_t{1} << 20;
 constexpr int kDeepest = 64;
-
-/// The name in the registry.
-std::string op_name(const onnx::NodeProto& node) {
-  if (!node.domain().empty() && node.domain() != "ai.onnx") return node.domain() + '.' + node.op_type();
-  return node.op_type() == "Attention" ? "onnx.Attention" : node.op_type();
-}
-
-bool is_standard(const onnx::NodeProto& node, const char* op) {
-  return (node.domain().empty() || node.domain() == "ai.onnx") && node.op_type() == op;
-}
-
-/// The node's own name, or that of what it makes.
-std::string node_name(const onnx::NodeProto& node, const Scope& scope) {
-  if (!node.name().empty()) return scope.prefix() + node.name();
-  for (const std::string& output : node.output()) {
-    if (!output.empty()) return scope.prefix() + output;
-  }
-  return scope.prefix() + node.op_type();
-}
-
-std::string described(const onnx::NodeProto& node, const Scope& scope) {
-  return "node " + quoted(node_name(node, scope)) + " (" + quoted(op_name(node)) + ")";
-}
 
 bool makes(const onnx::NodeProto& node, const std::string& value) {
   return std::find(node.output().begin(), node.output().end(), value) != node.output().end();
