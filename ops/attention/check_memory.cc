@@ -70,11 +70,11 @@ void check_aliasing(const AttentionArgs& args) {
   } inputs[] = {{"query", args.query},    {"key", args.key},           {"value", args.value},
                 {"mask", args.mask},      {"key_mask", args.key_mask}, {"key_lengths", args.key_lengths},
                 {"offsets", args.offsets}};
+  require_apart("scores", scores, "out", args.out);
   for (const auto& input : inputs) {
     require_apart("out", out, input.name, input.view);
     require_apart("scores", scores, input.name, input.view);
   }
-  require_apart("scores", scores, "out", args.out);
   require_no_self_overlap("out", args.out);
   require_no_self_overlap("scores", args.scores);
 }

@@ -5,6 +5,7 @@
 
 #include "ops/attention/implementation.h"
 #include "ops/attention/tiled_block.h"
+#include "ops/attention/tiled_keys.h"
 #include "ops/attention/tiled_scores.h"
 
 namespace headway {
@@ -38,38 +39,6 @@ class Carver {
  private:
   float* at_;
 };
-
-/// Dense rows [rows, columns] from rows of any strides.
-void pack_rows(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
-               std::int64_t columns, float* to) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] = from[r * row_stride + c * column_stride];
-  }
-}
-
-/// Column panels [columns / kWidth][rows][kWidth] from rows of any strides.
-template <std::int64_t kWidth>
-void pack_panels_of(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
-                    std::int64_t columns, float* to) {
-  for (std::int64_t c = 0; c < columns; c += kWidth, to += rows * kWidth) {
-    const float* const top = from + c * column_stride;
-    if (column_stride == 1 && c + kWidth <= columns) {
-      for (std::int64_t r = 0; r < rows; ++r) std::copy_n(top + r * row_stride, kWidth, to + r * kWidth);
-      continue;
-    }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < std::min(kWidth, columns - c); ++i) {
-        to[r * kWidth + i] = top[r * row_stride + i * column_stride];
-      }
-    }
-  }
-}
-
-void pack_panels(const float* from, std::int64_t row_stride, std::int64_t column_stride, std::int64_t rows,
-                 std::int64_t columns, std::int64_t width, float* to) {
-  if (width == 8) return pack_panels_of<8>(from, row_stride, column_stride, rows, columns, to);
-  return pack_panels_of<24>(from, row_stride, column_stride, rows, columns, to);
-}
 
 class TiledAttention final : public AttentionImplementation {
  public:
@@ -117,8 +86,8 @@ class TiledAttention final : public AttentionImplementation {
                                .rescale = carver.take(wide),
                                .bias_rows = carver.take(geometry_.buffers().bias_rows),
                                .bias = carver.take(geometry_.buffers().bias)};
-    float* const packed_key = carver.take(geometry_.buffers().key);
-    float* const packed_value = carver.take(geometry_.buffers().value);
+    const KeyScratch packed{.key = carver.take(geometry_.buffers().key),
+                            .value = carver.take(geometry_.buffers().value)};
     float* const score_rows = carver.take(geometry_.buffers().score_rows);
     const TiledTask task{spec_, kernels_, geometry_, bias, args, unit, scratch, clock};
 
@@ -128,8 +97,8 @@ class TiledAttention final : public AttentionImplementation {
     KeyRange hull{spec_.key_len, 0};
     for (int g = 0; g < count; ++g) {
       rows[g].group = geometry_.group(first + g);
-      rows[g].tables = {.query_rows = carver.take_as<const float*>(wide),
-                        .out_rows = carver.take_as<float*>(wide),
+      rows[g].tables = {.query_rows = carver.take_as<const std::byte*>(wide),
+                        .out_rows = carver.take_as<std::byte*>(wide),
                         .score_rows = carver.take_as<float*>(wide),
                         .first = carver.take_as<std::int32_t>(wide),
                         .end = carver.take_as<std::int32_t>(wide)};
@@ -150,7 +119,7 @@ class TiledAttention final : public AttentionImplementation {
     const auto visit = [&](const KeyRange& keys, bool tail) {
       for (std::int64_t begin = keys.begin; begin < keys.end; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, keys.end);
-        const KeyBlock block = read_block(args, unit, {begin, end}, tail, packed_key, packed_value);
+        const KeyBlock block = keys_and_values(task, {begin, end}, tail, packed);
         clock.lap(PhaseClock::kPack, {});
         for (int g = 0; g < count; ++g) started[g] = add_block(task, rows[g], panels[g], block, !started[g]);
       }
@@ -158,9 +127,8 @@ class TiledAttention final : public AttentionImplementation {
     if (has_raw_scores(spec_)) {
       for (std::int64_t begin = 0; begin < spec_.key_len; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, spec_.key_len);
-        for (int g = 0; g < count; ++g) {
-          raw_scores(task, rows[g], panels[g], read_block(args, unit, {begin, end}, false, packed_key, packed_value));
-        }
+        const KeyBlock block = keys_only(task, {begin, end}, packed);
+        for (int g = 0; g < count; ++g) raw_scores(task, rows[g], panels[g], block);
       }
     }
     visit(hull, false);
@@ -172,31 +140,6 @@ class TiledAttention final : public AttentionImplementation {
     }
   }
 
-  /// Keys as the kernels read them: in place, or packed where the strides do not suit.
-  KeyBlock read_block(const AttentionArgs& args, const TiledUnit& unit, const KeyRange& keys, bool tail,
-                      float* packed_key, float* packed_value) const {
-    const std::int64_t kv_head = unit.head / (spec_.num_heads / spec_.num_kv_heads);
-    const auto at = [&](const ConstTensorView& view) {
-      return view.as<float>() + unit.batch * view.strides[0] + kv_head * view.strides[1] + keys.begin * view.strides[2];
-    };
-    const std::int64_t count = keys.end - keys.begin;
-    const Dims& ks = args.key.strides;
-    const Dims& vs = args.value.strides;
-    KeyBlock block{keys.begin, keys.end, at(args.key), ks[2], at(args.value), vs[2], 0, 0, tail};
-    if (ks[3] != 1) {
-      pack_rows(block.key, ks[2], ks[3], count, spec_.head_dim, packed_key);
-      block.key = packed_key;
-      block.key_stride = spec_.head_dim;
-    }
-    if (vs[3] != 1 || geometry_.pack_value) {
-      block.panel_columns = kernels_.value_columns;
-      block.panel_stride = count * block.panel_columns;
-      pack_panels(block.value, vs[2], vs[3], count, spec_.value_head_dim, block.panel_columns, packed_value);
-      block.value = packed_value;
-    }
-    return block;
-  }
-
   AttentionSpec spec_;
   AttentionTileKernels kernels_;
   SoftmaxKernels rows_;
@@ -206,7 +149,6 @@ class TiledAttention final : public AttentionImplementation {
 }  // namespace
 
 std::string tiled_refusal(const AttentionSpec& spec) {
-  if (spec.type != DataType::kF32) return "takes f32 only";
   // Limits are 32-bit, and up to twice the sum of both lengths is added to them.
   constexpr std::int64_t kMaxPositions = std::int64_t{1} << 29;
   const std::int64_t positions = spec.query_len + spec.key_len;

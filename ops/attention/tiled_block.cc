@@ -68,9 +68,9 @@ PartBias load_bias(const TiledTask& task, const GroupRows& rows, Part* part) {
     task.bias.fill(task.unit.batch, place.head, place.query, count, part->begin, keys, to + row * keys, keys);
     row += count;
   }
-  const float* lane_rows[kMaxGroupLanes];
+  const std::byte* lane_rows[kMaxGroupLanes];
   for (std::int64_t lane = 0; lane < group; ++lane) {
-    lane_rows[lane] = to + std::min(lane, rows.group.rows - 1) * keys;
+    lane_rows[lane] = reinterpret_cast<const std::byte*>(to + std::min(lane, rows.group.rows - 1) * keys);
   }
   task.kernels.load({.rows = lane_rows,
                      .column_stride = 1,
@@ -160,12 +160,13 @@ BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part&
 }  // namespace
 
 void begin_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels) {
-  task.kernels.load({.rows = rows.tables.query_rows,
-                     .column_stride = task.args.query.strides[3],
-                     .columns = task.spec.head_dim,
-                     .scale = *task.spec.scale,
-                     .vectors = rows.group.vectors,
-                     .panel = panels.queries});
+  const auto load = task.spec.type == DataType::kBF16 ? task.kernels.load_bf16 : task.kernels.load;
+  load({.rows = rows.tables.query_rows,
+        .column_stride = task.args.query.strides[3],
+        .columns = task.spec.head_dim,
+        .scale = *task.spec.scale,
+        .vectors = rows.group.vectors,
+        .panel = panels.queries});
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   // The lowest float, not −inf: exp(−inf − maximum) must be 0 before the first visible score.
   std::fill_n(panels.maximum, group, kLowest);

@@ -6,19 +6,37 @@
 #include <limits>
 
 #include "ops/attention/tiled_scores.h"
+#include "ops/numeric.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
 namespace {
 
-bool row_is_finite(const float* row, std::int64_t columns, std::int64_t stride) {
+template <class Real>
+bool elements_are_finite(const std::byte* at, std::int64_t columns, std::int64_t stride) {
+  const auto* row = reinterpret_cast<const Real*>(at);
   // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers, because a sum of floats
   // would have to be added in order.
   std::uint32_t carried = 0;
   for (std::int64_t c = 0; c < columns; ++c) {
-    carried |= (std::bit_cast<std::uint32_t>(row[c * stride]) & 0x7fffffffu) + 0x00800000u;
+    carried |= (std::bit_cast<std::uint32_t>(widen(row[c * stride])) & 0x7fffffffu) + 0x00800000u;
   }
   return carried < 0x80000000u;
+}
+
+bool row_is_finite(DataType type, const std::byte* row, std::int64_t columns, std::int64_t stride) {
+  return type == DataType::kBF16 ? elements_are_finite<BFloat16>(row, columns, stride)
+                                 : elements_are_finite<float>(row, columns, stride);
+}
+
+void fill_row(DataType type, std::byte* row, std::int64_t columns, std::int64_t stride, float value) {
+  for (std::int64_t c = 0; c < columns; ++c) {
+    if (type == DataType::kBF16) {
+      reinterpret_cast<BFloat16*>(row)[c * stride] = to_bfloat16(value);
+    } else {
+      reinterpret_cast<float*>(row)[c * stride] = value;
+    }
+  }
 }
 
 /// A hidden key's weight is exactly 0, but 0·NaN is NaN. Rows whose weights are finite and whose output is not are
@@ -27,9 +45,9 @@ void mend_rows(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   AttentionSpec spec = task.spec;
   spec.scores_output = ScoresOutput::kNone;
   for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
-    const float* out = rows.tables.out_rows[lane];
+    const std::byte* out = rows.tables.out_rows[lane];
     if (!std::isfinite(panels.sum[lane])) continue;
-    if (row_is_finite(out, spec.value_head_dim, task.args.out.strides[3])) continue;
+    if (row_is_finite(spec.type, out, spec.value_head_dim, task.args.out.strides[3])) continue;
     const RowPlace place = place_of(task.unit, spec.query_len, rows.group.begin + lane);
     reference_attention_rows(spec, task.args, {task.unit.batch, place.head, place.query, place.query + 1});
   }
@@ -50,19 +68,20 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   const float empty = task.spec.empty_row == EmptyRow::kZero ? 0.0f : std::numeric_limits<float>::quiet_NaN();
   if (any_block) {
     for (std::int64_t lane = 0; lane < group; ++lane) factor[lane] = 1.0f / panels.sum[lane];
-    task.kernels.store({.panel = panels.context,
-                        .columns = columns,
-                        .vectors = rows.group.vectors,
-                        .factor = factor,
-                        .rows = rows.tables.out_rows,
-                        .column_stride = stride});
+    const auto store = task.spec.type == DataType::kBF16 ? task.kernels.store_bf16 : task.kernels.store;
+    store({.panel = panels.context,
+           .columns = columns,
+           .vectors = rows.group.vectors,
+           .factor = factor,
+           .rows = rows.tables.out_rows,
+           .column_stride = stride});
     const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
     if (hides) mend_rows(task, rows, panels);
   }
   const bool none_empty = !task.bias.any() && !rows.all.empty();
   for (std::int64_t lane = 0; lane < rows.group.rows && !(any_block && none_empty); ++lane) {
     if (any_block && !is_empty_row(task, rows, panels, lane)) continue;
-    for (std::int64_t c = 0; c < columns; ++c) rows.tables.out_rows[lane][c * stride] = empty;
+    fill_row(task.spec.type, rows.tables.out_rows[lane], columns, stride, empty);
   }
   task.clock.lap(PhaseClock::kPack, {.bytes = 2 * group * columns * 4});
 }

@@ -10,8 +10,9 @@ namespace {
 constexpr std::int64_t kKeyBlock = 128;        // 64 to 256 is a flat optimum: 128 × 48 scores are 24 KiB
 constexpr std::int64_t kKeyBlockNarrow = 256;  // D ≤ 16: longer, so that fewer stretches have to be timed and rescaled
 constexpr std::int64_t kDepthBlock = 256;
-constexpr std::int64_t kChunkBytes = 192 << 10;  // query and context panels of a chunk: well inside the second cache
-constexpr std::int64_t kWantedTasks = 32;        // chunks shrink until there are so many: enough for 8 workers
+constexpr std::int64_t kChunkBytes = 192 << 10;    // query and context panels of a chunk: well inside the second cache
+constexpr std::int64_t kWantedTasks = 32;          // chunks shrink until there are so many: enough for 8 workers
+constexpr std::int64_t kWantedWideningTasks = 16;  // each chunk widens all keys that it sees
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -20,6 +21,7 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * 
 
 TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels)
     : lanes(kernels.lanes), group_lanes(kernels.lanes * kernels.max_vectors), max_vectors_(kernels.max_vectors) {
+  widen = spec.type == DataType::kBF16;
   const bool scores_out = spec.scores_output != ScoresOutput::kNone;
   const bool mean = spec.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t sharing = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 1;
@@ -33,13 +35,14 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
       std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(group_bytes, 1), 1, kMaxGroupsPerChunk);
   const std::int64_t units = spec.batch * (mean ? 1 : spec.num_heads / heads_per_unit);
   if (scores_out) groups_per_chunk = 1;  // score rows are long; one group's are kept
-  while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < kWantedTasks) --groups_per_chunk;
+  const std::int64_t tasks = widen ? kWantedWideningTasks : kWantedTasks;
+  while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < tasks) --groups_per_chunk;
   chunks = ceil_div(groups, groups_per_chunk);
 
   key_block =
       round_up(std::max(spec.head_dim, spec.value_head_dim) <= 16 ? kKeyBlockNarrow : kKeyBlock, kernels.key_tile);
   depth_block = kDepthBlock;
-  pack_value = spec.value_head_dim >= 128 && groups_per_chunk > 1;
+  pack_value = spec.value_head_dim >= 128 && (groups_per_chunk > 1 || widen);
 
   const bool masked = spec.mask != MaskKind::kNone || spec.key_mask != MaskKind::kNone;
   const std::int64_t value_columns = round_up(spec.value_head_dim, kernels.value_columns);
@@ -74,8 +77,11 @@ QueryGroup TiledGeometry::group(std::int64_t index) const {
 std::string TiledGeometry::explain(const AttentionTileKernels& kernels) const {
   std::ostringstream text;
   text << kernels.target << ", groups of " << group_lanes << " queries, " << groups_per_chunk << " a task, blocks of "
-       << key_block << " keys, value " << (pack_value ? "packed a block" : "read in place") << ", workspace "
-       << buffers_.total() * 4 << " bytes a worker";
+       << key_block << " keys, "
+       << (widen        ? "key and value widened a block"
+           : pack_value ? "value packed a block"
+                        : "value read in place")
+       << ", workspace " << buffers_.total() * 4 << " bytes a worker";
   return text.str();
 }
 

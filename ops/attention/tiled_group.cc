@@ -18,11 +18,12 @@ void place_run(const AttentionArgs& args, std::int64_t batch, const Visibility& 
                const GroupTables& tables) {
   const Dims& qs = args.query.strides;
   const Dims& os = args.out.strides;
-  const float* query = args.query.as<float>() + batch * qs[0] + run.place.head * qs[1] + run.place.query * qs[2];
-  float* out = args.out.as<float>() + batch * os[0] + run.place.head * os[1] + run.place.query * os[2];
+  const auto bytes = static_cast<std::int64_t>(size_bytes(args.query.type));
+  const std::byte* query = args.query.data + bytes * (batch * qs[0] + run.place.head * qs[1] + run.place.query * qs[2]);
+  std::byte* out = args.out.data + bytes * (batch * os[0] + run.place.head * os[1] + run.place.query * os[2]);
   for (std::int64_t i = 0; i < run.count; ++i) {
-    tables.query_rows[run.lane + i] = query + i * qs[2];
-    tables.out_rows[run.lane + i] = out + i * os[2];
+    tables.query_rows[run.lane + i] = query + bytes * i * qs[2];
+    tables.out_rows[run.lane + i] = out + bytes * i * os[2];
   }
   // 32-bit arithmetic in a loop of its own, so that the compiler can vectorise it. Bounds are clamped to ±(Sq + Skv).
   const auto first = static_cast<std::int32_t>(visibility.first() + run.place.query);

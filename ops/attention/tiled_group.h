@@ -1,6 +1,7 @@
 // One group of query rows at run time: where each lane's rows lie and which keys it may see. Knows no arithmetic.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "headway/attention.h"
@@ -11,11 +12,11 @@ namespace headway {
 
 /// Lanes beyond the last row repeat it, as a source and as a destination: they write the same values again.
 struct GroupTables {
-  const float** query_rows;  // [group]
-  float** out_rows;          // [group]
-  float** score_rows;        // [group]; null beyond the last row
-  std::int32_t* first;       // [group]: lane sees keys [first, end), besides the visible tail
-  std::int32_t* end;         // [group]
+  const std::byte** query_rows;  // [group], of the spec's type
+  std::byte** out_rows;          // [group], of the spec's type
+  float** score_rows;            // [group]; null beyond the last row
+  std::int32_t* first;           // [group]: lane sees keys [first, end), besides the visible tail
+  std::int32_t* end;             // [group]
 };
 
 /// The unit that a group's rows belong to.

@@ -24,11 +24,12 @@ float* caller_row(const TiledTask& task, const GroupRows& rows, std::int64_t lan
 std::int64_t caller_stride(const TiledTask& task) { return task.args.scores.strides[task.args.scores.rank() - 1]; }
 
 void store(const TiledTask& task, const GroupRows& rows, std::int64_t begin, std::int64_t keys) {
-  float* lane_rows[kMaxGroupLanes];
+  std::byte* lane_rows[kMaxGroupLanes];
   const int width = rows.group.vectors * task.geometry.lanes;
   for (int lane = 0; lane < width; ++lane) {
     // Lanes beyond the last row repeat its scores, so they may be written to the same place.
-    lane_rows[lane] = rows.tables.score_rows[std::min<std::int64_t>(lane, rows.group.rows - 1)] + begin;
+    float* const row = rows.tables.score_rows[std::min<std::int64_t>(lane, rows.group.rows - 1)] + begin;
+    lane_rows[lane] = reinterpret_cast<std::byte*>(row);
   }
   task.kernels.store({.panel = task.scratch.scores,
                       .columns = keys,

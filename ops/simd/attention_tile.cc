@@ -21,12 +21,15 @@ AttentionTileKernels AttentionTileKernelsOfTarget() {
           .tile_rows = {TileRows(1), TileRows(2), TileRows(3)},
           .key_tile = kKeyTile,
           .value_columns = kValueColumns,
-          .load = &Load,
+          .load = &Load<float>,
+          .load_bf16 = &Load<BFloat16>,
           .score = &Score,
           .adjust = &Adjust,
           .softmax = &Softmax,
           .context = &Context,
-          .store = &Store};
+          .store = &Store<float>,
+          .store_bf16 = &Store<BFloat16>,
+          .widen = &WidenAll};
 }
 
 }  // namespace HWY_NAMESPACE

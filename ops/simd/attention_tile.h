@@ -7,17 +7,21 @@
 //   scores   [keys, group]  a key's scores against all queries of the group, then their exps
 //   context  [Dv, group]    the running output, transposed
 //   state    [group] each: running maximum and sum
+// Panels are f32; rows of memory are f32 or bf16, and each of the kernels that touch them comes once for either.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "headway/tensor.h"
 
 namespace headway {
 
 /// Rows of memory (query rows, mask rows) to a panel: panel[c][lane] = scale · rows[lane][c]. `rows` has one pointer a
 /// lane; lanes beyond the last row repeat it.
 struct LoadPanel {
-  const float* const* rows;    // [group]
-  std::int64_t column_stride;  // floats between rows[lane][c] and rows[lane][c + 1]
+  const std::byte* const* rows;  // [group]
+  std::int64_t column_stride;    // elements between rows[lane][c] and rows[lane][c + 1]
   std::int64_t columns;
   float scale;
   int vectors;
@@ -83,9 +87,19 @@ struct StorePanel {
   const float* panel;  // [columns, group]
   std::int64_t columns;
   int vectors;
-  const float* factor;  // [group] or null
-  float* const* rows;   // [group]
+  const float* factor;     // [group] or null
+  std::byte* const* rows;  // [group]
   std::int64_t column_stride;
+};
+
+/// Rows of bf16 to f32, side by side or in column panels as ContextTile has them.
+struct WidenRows {
+  const BFloat16* from;     // [rows, columns], innermost stride 1
+  std::int64_t row_stride;  // elements between rows
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t panel_columns;  // 0: to is [rows, columns]; else [⌈columns / panel_columns⌉, rows, panel_columns]
+  float* to;
 };
 
 /// Kernels of one target, resolved once at plan time. All are pure functions of their argument.
@@ -97,11 +111,14 @@ struct AttentionTileKernels {
   int key_tile;       // a block of keys should be a multiple of it; panels of scores have room for 8 more keys
   int value_columns;  // panel_columns of a packed value
   void (*load)(const LoadPanel&);
+  void (*load_bf16)(const LoadPanel&);
   void (*score)(const ScoreTile&);
   void (*adjust)(const AdjustTile&);
   void (*softmax)(const SoftmaxTile&);
   void (*context)(const ContextTile&);
   void (*store)(const StorePanel&);
+  void (*store_bf16)(const StorePanel&);
+  void (*widen)(const WidenRows&);
 };
 
 /// Of the current target (target.h).

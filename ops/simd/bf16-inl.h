@@ -19,29 +19,21 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Lanes(d) elements from any address, as f32.
 template <class D>
-HWY_INLINE hn::Vec<D> LoadAsF32(D d, const float* HWY_RESTRICT from) {
-  return hn::LoadU(d, from);
-}
+using Bf16Tag = hn::Rebind<std::uint16_t, D>;
+
+/// The bits of Lanes(d) bf16 numbers as f32.
 template <class D>
-HWY_INLINE hn::Vec<D> LoadAsF32(D d, const BFloat16* HWY_RESTRICT from) {
+HWY_INLINE hn::Vec<D> WidenBits(D d, hn::Vec<Bf16Tag<D>> bits) {
   const hn::RebindToUnsigned<D> d32;
-  const hn::Rebind<std::uint16_t, D> d16;
-  const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
-  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
 }
 
-/// Lanes(d) elements to any address, rounded to nearest, ties to even; NaN stays NaN.
+/// Rounded to nearest, ties to even; NaN stays NaN.
 template <class D>
-HWY_INLINE void StoreFromF32(hn::Vec<D> v, D d, float* HWY_RESTRICT to) {
-  hn::StoreU(v, d, to);
-}
-template <class D>
-HWY_INLINE void StoreFromF32(hn::Vec<D> v, [[maybe_unused]] D d, BFloat16* HWY_RESTRICT to) {
+HWY_INLINE hn::Vec<Bf16Tag<D>> NarrowBits([[maybe_unused]] D d, hn::Vec<D> v) {
   const hn::RebindToUnsigned<D> d32;
   const hn::RebindToSigned<D> d32s;
-  const hn::Rebind<std::uint16_t, D> d16;
   const auto bits = hn::BitCast(d32, v);
   const auto upper = hn::ShiftRight<16>(bits);
   const auto odd = hn::And(upper, hn::Set(d32, 1));
@@ -51,7 +43,27 @@ HWY_INLINE void StoreFromF32(hn::Vec<D> v, [[maybe_unused]] D d, BFloat16* HWY_R
   const auto is_number = hn::RebindMask(d32, hn::Eq(v, v));
   const auto result = hn::IfThenElse(is_number, rounded, quiet);
   // Below 2^16, so the saturating step changes nothing.
-  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(d32s, result)), d16, reinterpret_cast<std::uint16_t*>(to));
+  return hn::DemoteTo(Bf16Tag<D>(), hn::BitCast(d32s, result));
+}
+
+/// Lanes(d) elements from any address, as f32.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadAsF32(D d, const float* HWY_RESTRICT from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadAsF32(D d, const BFloat16* HWY_RESTRICT from) {
+  return WidenBits(d, hn::LoadU(Bf16Tag<D>(), reinterpret_cast<const std::uint16_t*>(from)));
+}
+
+/// Lanes(d) elements to any address, rounded as above.
+template <class D>
+HWY_INLINE void StoreFromF32(hn::Vec<D> v, D d, float* HWY_RESTRICT to) {
+  hn::StoreU(v, d, to);
+}
+template <class D>
+HWY_INLINE void StoreFromF32(hn::Vec<D> v, D d, BFloat16* HWY_RESTRICT to) {
+  hn::StoreU(NarrowBits(d, v), Bf16Tag<D>(), reinterpret_cast<std::uint16_t*>(to));
 }
 
 HWY_INLINE void StoreOne(float x, float* to) { *to = x; }

@@ -1,5 +1,5 @@
-// Rows of memory to panels with rows on lanes and back: blockwise 4 × 4 transposes, with the scale folded in. Knows
-// nothing of attention.
+// Rows of memory, f32 or bf16, to f32 panels with rows on lanes and back: blockwise 4 × 4 transposes, with the scale
+// folded in; and rows of bf16 to rows of f32. Knows nothing of attention.
 #if defined(HEADWAY_OPS_SIMD_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PANEL_INL_H_
 #undef HEADWAY_OPS_SIMD_PANEL_INL_H_
@@ -7,10 +7,13 @@
 #define HEADWAY_OPS_SIMD_PANEL_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "ops/simd/attention_tile.h"
+#include "ops/simd/bf16-inl.h"
 #include "ops/simd/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,27 +24,41 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// The four floats at `column` of rows r, r + 4, r + 8, …, one row a 128-bit block.
+/// The four elements at `column` of rows r, r + 4, r + 8, …, each row's beside those of the row before it.
 template <class D>
-HWY_INLINE hn::Vec<D> LoadBlocks(D d, const float* const* rows, std::int64_t column) {
+HWY_INLINE hn::Vec<D> LoadPieces(D d, const hn::TFromD<D>* const* rows, std::int64_t column) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
     return hn::LoadU(d, rows[0] + column);
   } else {
     const hn::Half<D> half;
-    return hn::Combine(d, LoadBlocks(half, rows + hn::MaxLanes(D()) / 8, column), LoadBlocks(half, rows, column));
+    return hn::Combine(d, LoadPieces(half, rows + hn::MaxLanes(D()) / 8, column), LoadPieces(half, rows, column));
   }
 }
 
-/// The inverse of LoadBlocks.
+/// The inverse of LoadPieces.
 template <class D>
-HWY_INLINE void StoreBlocks(D d, hn::Vec<D> v, float* const* rows, std::int64_t column) {
+HWY_INLINE void StorePieces(D d, hn::Vec<D> v, hn::TFromD<D>* const* rows, std::int64_t column) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
     hn::StoreU(v, d, rows[0] + column);
   } else {
     const hn::Half<D> half;
-    StoreBlocks(half, hn::LowerHalf(half, v), rows, column);
-    StoreBlocks(half, hn::UpperHalf(half, v), rows + hn::MaxLanes(D()) / 8, column);
+    StorePieces(half, hn::LowerHalf(half, v), rows, column);
+    StorePieces(half, hn::UpperHalf(half, v), rows + hn::MaxLanes(D()) / 8, column);
   }
+}
+
+/// As f32, one row a 128-bit block.
+HWY_INLINE TileVector LoadBlocks(const float* const* rows, std::int64_t column) {
+  return LoadPieces(TileTag(), rows, column);
+}
+HWY_INLINE TileVector LoadBlocks(const std::uint16_t* const* rows, std::int64_t column) {
+  return WidenBits(TileTag(), LoadPieces(Bf16Tag<TileTag>(), rows, column));
+}
+HWY_INLINE void StoreBlocks(TileVector v, float* const* rows, std::int64_t column) {
+  StorePieces(TileTag(), v, rows, column);
+}
+HWY_INLINE void StoreBlocks(TileVector v, std::uint16_t* const* rows, std::int64_t column) {
+  StorePieces(Bf16Tag<TileTag>(), NarrowBits(TileTag(), v), rows, column);
 }
 
 /// Transposes the 4 × 4 matrix of each 128-bit block.
@@ -60,7 +77,12 @@ HWY_INLINE void Transpose4(TileVector& a, TileVector& b, TileVector& c, TileVect
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
+/// How rows of T are loaded and stored: bf16 as bits.
+template <class T>
+using RowBits = std::conditional_t<std::is_same_v<T, BFloat16>, std::uint16_t, T>;
+
 /// Columns [0, returned) of the lanes [lane, lane + Lanes), four at a time; the caller does the rest one by one.
+template <class T>
 HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_unused]] std::int64_t group,
                                   [[maybe_unused]] std::int64_t lane) {
   std::int64_t c = 0;
@@ -70,17 +92,17 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
   const auto scale = hn::Set(d, t.scale);
   // Row order within a vector: block b of the r-th load holds row 4·b + r, so that after the transpose of blocks the
   // lanes are in order.
-  const float* rows[hn::MaxLanes(TileTag())];
+  using Bits = RowBits<T>;
+  const Bits* rows[hn::MaxLanes(TileTag())];
   constexpr int kBlocks = hn::MaxLanes(TileTag()) / 4;
   for (int r = 0; r < 4; ++r) {
-    for (int b = 0; b < kBlocks; ++b) rows[r * kBlocks + b] = t.rows[lane + 4 * b + r];
+    for (int b = 0; b < kBlocks; ++b) rows[r * kBlocks + b] = reinterpret_cast<const Bits*>(t.rows[lane + 4 * b + r]);
   }
-  using D = TileTag;
   for (; c + 4 <= t.columns; c += 4) {
-    TileVector v0 = LoadBlocks(D(), rows, c);
-    TileVector v1 = LoadBlocks(D(), rows + kBlocks, c);
-    TileVector v2 = LoadBlocks(D(), rows + 2 * kBlocks, c);
-    TileVector v3 = LoadBlocks(D(), rows + 3 * kBlocks, c);
+    TileVector v0 = LoadBlocks(rows, c);
+    TileVector v1 = LoadBlocks(rows + kBlocks, c);
+    TileVector v2 = LoadBlocks(rows + 2 * kBlocks, c);
+    TileVector v3 = LoadBlocks(rows + 3 * kBlocks, c);
     Transpose4(v0, v1, v2, v3);
     float* HWY_RESTRICT to = t.panel + c * group + lane;
     hn::Store(hn::Mul(scale, v0), d, to);
@@ -92,18 +114,21 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
   return c;
 }
 
+template <class T>
 inline void Load(const LoadPanel& t) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const std::int64_t group = t.vectors * lanes;
   for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = LoadLanes(t, group, lane); c < t.columns; ++c) {
+    for (std::int64_t c = LoadLanes<T>(t, group, lane); c < t.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
-        t.panel[c * group + lane + i] = t.scale * t.rows[lane + i][c * t.column_stride];
+        const T* row = reinterpret_cast<const T*>(t.rows[lane + i]);
+        t.panel[c * group + lane + i] = t.scale * widen(row[c * t.column_stride]);
       }
     }
   }
 }
 
+template <class T>
 HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe_unused]] std::int64_t group,
                                    [[maybe_unused]] std::int64_t lane) {
   std::int64_t c = 0;
@@ -111,10 +136,11 @@ HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe
   if (t.column_stride != 1) return 0;
   const TileTag d;
   const auto factor = t.factor != nullptr ? hn::Load(d, t.factor + lane) : hn::Set(d, 1.0f);
-  float* rows[hn::MaxLanes(TileTag())];
+  using Bits = RowBits<T>;
+  Bits* rows[hn::MaxLanes(TileTag())];
   constexpr int kBlocks = hn::MaxLanes(TileTag()) / 4;
   for (int r = 0; r < 4; ++r) {
-    for (int b = 0; b < kBlocks; ++b) rows[r * kBlocks + b] = t.rows[lane + 4 * b + r];
+    for (int b = 0; b < kBlocks; ++b) rows[r * kBlocks + b] = reinterpret_cast<Bits*>(t.rows[lane + 4 * b + r]);
   }
   for (; c + 4 <= t.columns; c += 4) {
     const float* HWY_RESTRICT from = t.panel + c * group + lane;
@@ -123,25 +149,53 @@ HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe
     TileVector v2 = hn::Mul(factor, hn::Load(d, from + 2 * group));
     TileVector v3 = hn::Mul(factor, hn::Load(d, from + 3 * group));
     Transpose4(v0, v1, v2, v3);
-    StoreBlocks(d, v0, rows, c);
-    StoreBlocks(d, v1, rows + kBlocks, c);
-    StoreBlocks(d, v2, rows + 2 * kBlocks, c);
-    StoreBlocks(d, v3, rows + 3 * kBlocks, c);
+    StoreBlocks(v0, rows, c);
+    StoreBlocks(v1, rows + kBlocks, c);
+    StoreBlocks(v2, rows + 2 * kBlocks, c);
+    StoreBlocks(v3, rows + 3 * kBlocks, c);
   }
 #endif
   return c;
 }
 
+template <class T>
 inline void Store(const StorePanel& t) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const std::int64_t group = t.vectors * lanes;
   for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = StoreLanes(t, group, lane); c < t.columns; ++c) {
+    for (std::int64_t c = StoreLanes<T>(t, group, lane); c < t.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
         const float factor = t.factor != nullptr ? t.factor[lane + i] : 1.0f;
-        t.rows[lane + i][c * t.column_stride] = factor * t.panel[c * group + lane + i];
+        T* row = reinterpret_cast<T*>(t.rows[lane + i]);
+        StoreOne(factor * t.panel[c * group + lane + i], row + c * t.column_stride);
       }
     }
+  }
+}
+
+/// kColumns elements of every row to a panel of that width.
+template <int kColumns>
+HWY_INLINE void WidenPanel(const BFloat16* HWY_RESTRICT from, std::int64_t stride, std::int64_t rows,
+                           float* HWY_RESTRICT to) {
+  const hn::CappedTag<float, kColumns> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(hn::CappedTag<float, kColumns>());
+  static_assert(kColumns % kLanes == 0, "a panel is whole vectors wide");
+  for (std::int64_t r = 0; r < rows; ++r, from += stride, to += kColumns) {
+    for (std::int64_t c = 0; c < kColumns; c += kLanes) hn::StoreU(LoadAsF32(d, from + c), d, to + c);
+  }
+}
+
+inline void WidenAll(const WidenRows& t) {
+  const std::int64_t width = t.panel_columns != 0 ? t.panel_columns : t.columns;
+  float* to = t.to;
+  for (std::int64_t c = 0; c < t.columns; c += width, to += t.rows * width) {
+    const BFloat16* from = t.from + c;
+    if (width == kValueColumns && c + width <= t.columns) {
+      WidenPanel<kValueColumns>(from, t.row_stride, t.rows, to);
+      continue;
+    }
+    const std::int64_t columns = std::min(width, t.columns - c);
+    for (std::int64_t r = 0; r < t.rows; ++r) Widen(from + r * t.row_stride, to + r * width, columns);
   }
 }
 

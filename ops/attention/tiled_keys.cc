@@ -1,0 +1,124 @@
+// What is packed and when. bf16 always is: widening it once a block costs little beside the products of the groups that
+// share the block, and leaves one kernel for both types.
+#include "ops/attention/tiled_keys.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "ops/numeric.h"
+
+namespace headway {
+namespace {
+
+/// Some rows of memory, any strides, in elements.
+template <class Real>
+struct Rows {
+  const Real* from;
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+template <class Real>
+Rows<Real> rows_of(const TiledTask& task, const ConstTensorView& view, const KeyRange& keys) {
+  const Dims& s = view.strides;
+  const std::int64_t kv_head = task.unit.head / (task.spec.num_heads / task.spec.num_kv_heads);
+  const std::int64_t at = task.unit.batch * s[0] + kv_head * s[1] + keys.begin * s[2];
+  return {view.as<Real>() + at, s[2], s[3], keys.end - keys.begin, view.dims[3]};
+}
+
+/// Dense rows [rows, columns].
+template <class Real>
+void pack_rows(const Rows<Real>& r, float* to) {
+  for (std::int64_t i = 0; i < r.rows; ++i) {
+    for (std::int64_t c = 0; c < r.columns; ++c) {
+      to[i * r.columns + c] = widen(r.from[i * r.row_stride + c * r.column_stride]);
+    }
+  }
+}
+
+/// Column panels [columns / kWidth][rows][kWidth].
+template <std::int64_t kWidth, class Real>
+void pack_panels_of(const Rows<Real>& r, float* to) {
+  for (std::int64_t c = 0; c < r.columns; c += kWidth, to += r.rows * kWidth) {
+    const Real* const top = r.from + c * r.column_stride;
+    if constexpr (std::is_same_v<Real, float>) {
+      if (r.column_stride == 1 && c + kWidth <= r.columns) {
+        for (std::int64_t i = 0; i < r.rows; ++i) std::copy_n(top + i * r.row_stride, kWidth, to + i * kWidth);
+        continue;
+      }
+    }
+    for (std::int64_t i = 0; i < r.rows; ++i) {
+      for (std::int64_t k = 0; k < std::min(kWidth, r.columns - c); ++k) {
+        to[i * kWidth + k] = widen(top[i * r.row_stride + k * r.column_stride]);
+      }
+    }
+  }
+}
+
+template <class Real>
+void pack_panels(const Rows<Real>& r, std::int64_t width, float* to) {
+  if (width == 8) return pack_panels_of<8>(r, to);
+  return pack_panels_of<24>(r, to);
+}
+
+void read_keys(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch, KeyBlock* block) {
+  const ConstTensorView& key = task.args.key;
+  block->key = scratch.key;
+  block->key_stride = task.spec.head_dim;
+  if (task.geometry.widen) {
+    const Rows<BFloat16> rows = rows_of<BFloat16>(task, key, keys);
+    if (rows.column_stride != 1) return pack_rows(rows, scratch.key);
+    return task.kernels.widen({rows.from, rows.row_stride, rows.rows, rows.columns, 0, scratch.key});
+  }
+  const Rows<float> rows = rows_of<float>(task, key, keys);
+  if (rows.column_stride != 1) return pack_rows(rows, scratch.key);
+  block->key = rows.from;
+  block->key_stride = rows.row_stride;
+}
+
+void read_values(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch, KeyBlock* block) {
+  const ConstTensorView& value = task.args.value;
+  const std::int64_t width = task.kernels.value_columns;
+  block->value = scratch.value;
+  block->value_stride = value.strides[2];
+  block->panel_columns = width;
+  block->panel_stride = (keys.end - keys.begin) * width;
+  if (task.geometry.widen) {
+    const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
+    if (rows.column_stride != 1) return pack_panels(rows, width, scratch.value);
+    if (!task.geometry.pack_value) {
+      block->value_stride = rows.columns;
+      block->panel_columns = block->panel_stride = 0;
+    }
+    return task.kernels.widen(
+        {rows.from, rows.row_stride, rows.rows, rows.columns, block->panel_columns, scratch.value});
+  }
+  const Rows<float> rows = rows_of<float>(task, value, keys);
+  if (rows.column_stride != 1 || task.geometry.pack_value) return pack_panels(rows, width, scratch.value);
+  block->value = rows.from;
+  block->panel_columns = block->panel_stride = 0;
+}
+
+}  // namespace
+
+KeyBlock keys_and_values(const TiledTask& task, const KeyRange& keys, bool tail, const KeyScratch& scratch) {
+  KeyBlock block{};
+  block.begin = keys.begin;
+  block.end = keys.end;
+  block.tail = tail;
+  read_keys(task, keys, scratch, &block);
+  read_values(task, keys, scratch, &block);
+  return block;
+}
+
+KeyBlock keys_only(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch) {
+  KeyBlock block{};
+  block.begin = keys.begin;
+  block.end = keys.end;
+  read_keys(task, keys, scratch, &block);
+  return block;
+}
+
+}  // namespace headway
