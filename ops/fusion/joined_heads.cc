@@ -21,7 +21,7 @@ class Split {
       if (!split(operand)) return false;
     }
     for (ScoreTerm& term : split_scores.terms) {
-      if (!split(term.value != kNoValue ? &term.value : &term.condition)) return false;
+      if (!split(term.value != kNoValue ? &term.value : &term.condition, 0)) return false;
     }
     if (!weights_split(parts->weights) || !split_result(&split_parts)) return false;
     *scores = std::move(split_scores);
@@ -56,11 +56,20 @@ class Split {
     return true;
   }
 
-  /// A mask [B·H, ·, ·] was [B, H, ·, ·] before; one of fewer axes, or of one for all, broadcasts as it is.
-  bool split(ValueId* mask) {
+  /// A mask [B·H, ·, ·] was [B, H, ·, ·] before, or is a sum with such a one; one of fewer axes, or of one for all,
+  /// broadcasts as it is.
+  bool split(ValueId* mask, int depth) {
     const auto joined = facts_.of(*mask).dims;
     if (!joined || joined->size() > 3) return false;
     if (joined->size() < 3 || (*joined)[0].is(1)) return true;
+    if (const Node* sum = draft_.maker(*mask, "Add"); sum != nullptr && depth < 4) {
+      std::vector<ValueId> sides = sum->inputs;
+      for (ValueId& side : sides) {
+        if (!split(&side, depth + 1)) return false;
+      }
+      *mask = draft_.add_node({"Add", sum->name + "/heads", sides, {}, 1, before_}).front();
+      return true;
+    }
     const Node* join = draft_.maker(*mask, "Reshape");
     const auto apart = join != nullptr ? facts_.of(join->inputs[0]).dims : std::nullopt;
     if (!apart || apart->size() != 4 || !keeps_last_two(&facts_, join->inputs[0], *mask)) return false;

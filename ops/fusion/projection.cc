@@ -58,10 +58,16 @@ std::optional<Projection> read_added(const Draft& draft, ValueId value) {
   return std::nullopt;
 }
 
-/// Reshape [B, S, N] of a Gemm of a Reshape [B·S, E].
+/// The same without a bias, where exporters write a product only.
+std::optional<Projection> read_rows(const Draft& draft, ValueId value) {
+  if (auto p = read_gemm(draft, value)) return p;
+  return read_matmul(draft, value);
+}
+
+/// Reshape [B, S, N] of a product of a Reshape [B·S, E].
 std::optional<Projection> read_flat(const Draft& draft, Facts* facts, ValueId value) {
   const Node* outer = draft.maker(value, "Reshape");
-  auto p = outer != nullptr ? read_gemm(draft, outer->inputs[0]) : std::nullopt;
+  auto p = outer != nullptr ? read_rows(draft, outer->inputs[0]) : std::nullopt;
   const Node* inner = p ? draft.maker(p->input, "Reshape") : nullptr;
   if (inner == nullptr) return std::nullopt;
   const auto from = facts->of(inner->inputs[0]).dims;
@@ -155,9 +161,9 @@ std::optional<OutputProjection> projection_below(const Draft& draft, Facts* fact
     const bool tokens_stay = (*dims)[0] == (*split)[0] && (*dims)[1] == (*split)[1];
     return tokens_stay ? below_tokens(draft, facts, joined) : std::nullopt;
   }
-  const Node* gemm = dims->size() == 2 ? only_reader(draft, joined) : nullptr;
-  const auto p = gemm != nullptr ? read_gemm(draft, gemm->outputs[0]) : std::nullopt;
-  const Node* outer = p && p->input == joined ? only_reader(draft, gemm->outputs[0]) : nullptr;
+  const Node* product = dims->size() == 2 ? only_reader(draft, joined) : nullptr;
+  const auto p = product != nullptr ? read_rows(draft, product->outputs[0]) : std::nullopt;
+  const Node* outer = p && p->input == joined ? only_reader(draft, product->outputs[0]) : nullptr;
   if (outer == nullptr || outer->op != "Reshape") return std::nullopt;
   const DimList expected{(*split)[0], (*split)[1], Dim(p->columns)};
   if (facts->of(outer->outputs[0]).dims != expected) return std::nullopt;

@@ -1,7 +1,7 @@
 // x·W + b with W and b constant, in the forms that exporters write it.
 //
 //   x ── MatMul(W) ── [Add b] ──[Mul c]── y
-//   x ── [Reshape −1, E] ── Gemm(W, b) ── [Reshape B, S, N] ── y
+//   x ── [Reshape −1, E] ── Gemm(W, b) or MatMul(W) ── [Reshape B, S, N] ── y
 //   either of them ── Split ── one of its parts
 //
 // Decides what is one; its weights are columns [begin, begin + columns) of a constant.

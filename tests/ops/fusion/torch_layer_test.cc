@@ -9,7 +9,7 @@ constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8;
 
 /// torch.nn.MultiheadAttention over tokens [S, B, E]: one projection, its parts picked from an axis of three, heads
 /// joined with the batch and taken apart again. `parts_first`: the axis of three lies outside of the heads.
-ValueId torch_layer(FusionCase* c, ValueId tokens, bool parts_first) {
+ValueId torch_layer(FusionCase* c, ValueId tokens, bool parts_first, bool biased = true) {
   constexpr std::int64_t kE = kH * kD;
   const ValueId all = c->op("Add", {c->op("MatMul", {tokens, c->weight({kE, 3 * kE})}), c->weight({3 * kE})});
   ValueId parts = kNoValue;
@@ -27,12 +27,14 @@ ValueId torch_layer(FusionCase* c, ValueId tokens, bool parts_first) {
   const ValueId q = c->op("Mul", {heads(0), c->number(0.35f)});
   const ValueId p = c->softmax(c->op("MatMul", {q, c->transpose(heads(1), {0, 1, 3, 2})}));
   const ValueId o = c->transpose(c->op("MatMul", {p, heads(2)}), {2, 0, 1, 3});
-  const ValueId y = c->op("Gemm", {c->reshape(o, {kS * kB, kE}), c->weight({kE, kE}), c->weight({kE})},
-                          {{"transB", Attribute(std::int64_t{1})}});
+  const ValueId rows = c->reshape(o, {kS * kB, kE});
+  const ValueId w = c->weight({kE, kE});
+  const ValueId y = biased ? c->op("Gemm", {rows, w, c->weight({kE})}, {{"transB", Attribute(std::int64_t{1})}})
+                           : c->op("MatMul", {rows, w});
   return c->reshape(y, {kS, kB, kE});
 }
 
-TEST(FusionForms, TorchsLayerIsOneNode) {
+TEST(FusionTorchLayer, TorchsLayerIsOneNode) {
   for (const bool names_lengths : {true, false}) {
     FusionCase c;
     c.names_lengths = names_lengths;
@@ -45,14 +47,21 @@ TEST(FusionForms, TorchsLayerIsOneNode) {
   }
 }
 
-TEST(FusionForms, TorchsLayerOverSequencesFirst) {
+TEST(FusionTorchLayer, TorchsLayerOverSequencesFirst) {
   FusionCase c;
   c.graph.add_output("out", torch_layer(&c, c.random_input("x", {kS, kB, kH * kD}), true));
   expect_fused(&c, "none");
   EXPECT_EQ(c.report.count("MultiHeadAttention"), 1);
 }
 
-TEST(FusionForms, HeadsWhoseColumnsLieApartKeepTheirProjection) {
+TEST(FusionTorchLayer, TorchsLayerWithoutABiasBelow) {
+  FusionCase c;
+  c.graph.add_output("out", torch_layer(&c, c.random_input("x", {kS, kB, kH * kD}), true, false));
+  expect_fused(&c, "none");
+  EXPECT_EQ(c.report.count("MultiHeadAttention"), 1);
+}
+
+TEST(FusionTorchLayer, HeadsWhoseColumnsLieApartKeepTheirProjection) {
   FusionCase c;
   c.graph.add_output("out", torch_layer(&c, c.random_input("x", {kS, kB, kH * kD}), false));
   expect_fused(&c, "none");
@@ -60,7 +69,8 @@ TEST(FusionForms, HeadsWhoseColumnsLieApartKeepTheirProjection) {
 }
 
 /// The same where the weights are wanted: the core stays over [B·H, S, D], the weights are read as `weights_dims` and
-/// averaged. A mask of padding, when there is one, is expanded over the heads and joined with the batch.
+/// averaged. A mask of padding, when there is one, is expanded over the heads, joined with the batch and added to one
+/// of pairs.
 void torch_layer_with_weights(FusionCase* c, bool masked, const std::vector<std::int64_t>& weights_dims) {
   constexpr std::int64_t kE = kH * kD;
   const ValueId tokens = c->transpose(c->random_input("x", {kB, kS, kE}), {1, 0, 2});
@@ -74,7 +84,8 @@ void torch_layer_with_weights(FusionCase* c, bool masked, const std::vector<std:
     const ValueId hidden = c->op("Not", {c->bool_input("padding", {kB, kS}, 0.6, {1})});
     const ValueId mask = c->reshape(c->op("Where", {hidden, c->number(kInfiniteFill), c->number(0)}), {kB, 1, 1, kS});
     const ValueId expanded = c->op("Expand", {mask, c->ints({kB, kH, 1, kS})});
-    scores = c->op("Add", {c->reshape(expanded, {kB * kH, 1, kS}), scores});
+    const ValueId joined = c->reshape(expanded, {kB * kH, 1, kS});
+    scores = c->op("Add", {c->op("Add", {c->weight({1, kS, kS}), joined}), scores});
   }
   const ValueId p = c->softmax(scores);
   const ValueId o = c->reshape(c->transpose(c->op("MatMul", {p, heads()}), {1, 0, 2}), {kS * kB, kE});
@@ -83,7 +94,7 @@ void torch_layer_with_weights(FusionCase* c, bool masked, const std::vector<std:
   c->graph.add_output("weights", c->op("ReduceMean", {c->reshape(p, weights_dims), c->ints({1})}));
 }
 
-TEST(FusionForms, TorchsLayerWithItsWeights) {
+TEST(FusionTorchLayer, TorchsLayerWithItsWeights) {
   for (const bool masked : {false, true}) {
     FusionCase c;
     torch_layer_with_weights(&c, masked, {kB, kH, kS, kS});
@@ -94,7 +105,7 @@ TEST(FusionForms, TorchsLayerWithItsWeights) {
   }
 }
 
-TEST(FusionForms, WeightsReadInAnotherOrderLeaveBatchAndHeadsJoined) {
+TEST(FusionTorchLayer, WeightsReadInAnotherOrderLeaveBatchAndHeadsJoined) {
   FusionCase c;
   torch_layer_with_weights(&c, false, {kH, kB, kS, kS});
   expect_fused(&c, "none");
