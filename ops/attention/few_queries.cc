@@ -7,6 +7,7 @@
 
 #include "ops/attention/few_queries_part.h"
 #include "ops/attention/implementation.h"
+#include "ops/numeric.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
@@ -76,13 +77,22 @@ class FewQueriesAttention final : public AttentionImplementation {
     return {.flops_nominal = 2 * count.pairs * width,
             .flops_executed = 2 * count.keys * shape_.rows * width,
             .exps = count.keys * shape_.rows,
-            .bytes = 4 * count.keys * width};
+            .bytes = static_cast<std::int64_t>(size_bytes(spec_.type)) * count.keys * width};
+  }
+
+  void finish(const FewQueriesPart& unit, const PartState* parts, std::int64_t count) const {
+    if (spec_.type == DataType::kBF16) {
+      finish_as<BFloat16>(unit, parts, count);
+    } else {
+      finish_as<float>(unit, parts, count);
+    }
   }
 
   /// Adds up the parts in their order and writes the rows.
-  void finish(const FewQueriesPart& unit, const PartState* parts, std::int64_t count) const {
+  template <class Real>
+  void finish_as(const FewQueriesPart& unit, const PartState* parts, std::int64_t count) const {
     const Dims& s = unit.args.out.strides;
-    float* const base = unit.args.out.as<float>() + unit.batch * s[0];
+    Real* const base = unit.args.out.as<Real>() + unit.batch * s[0];
     const std::int64_t columns = spec_.value_head_dim;
     const float empty = spec_.empty_row == EmptyRow::kZero ? 0.0f : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t r = 0; r < shape_.rows; ++r) {
@@ -98,12 +108,12 @@ class FewQueriesAttention final : public AttentionImplementation {
         share[p] = std::exp(parts[p].maximum[r] - maximum);
         sum += share[p] * parts[p].sum[r];
       }
-      float* const out = base + unit.head_of(r) * s[1] + unit.query_of(r) * s[2];
+      Real* const out = base + unit.head_of(r) * s[1] + unit.query_of(r) * s[2];
       bool finite = true;
       for (std::int64_t c = 0; c < columns; ++c) {
         float total = 0;
         for (std::int64_t p = 0; p < count; ++p) total += share[p] * parts[p].context[r * columns + c];
-        out[c * s[3]] = live ? total / sum : empty;
+        out[c * s[3]] = convert<Real>(live ? total / sum : empty);
         finite = finite && std::isfinite(total);
       }
       // A hidden key's weight is exactly 0, but 0·NaN is NaN: the reference never reads a hidden value.
@@ -125,7 +135,6 @@ class FewQueriesAttention final : public AttentionImplementation {
 }  // namespace
 
 std::string few_queries_refusal(const AttentionSpec& spec) {
-  if (spec.type != DataType::kF32) return "takes f32 only";
   if (spec.scores_output != ScoresOutput::kNone) return "it writes no scores";
   return {};
 }

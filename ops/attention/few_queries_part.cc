@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/numeric.h"
+
 namespace headway {
 namespace {
 
@@ -19,7 +21,7 @@ struct Scratch {
   float* scores;   // [rows, kRow]
   float* bias;     // [kRow]
   float* rescale;  // [rows]
-  float* key;      // [kRow, D], where the innermost stride is not 1
+  float* key;      // [kRow, D] of the spec's type, where the innermost stride is not 1
   float* value;    // [kRow, Dv]
 };
 
@@ -31,27 +33,31 @@ struct Block {
   bool tail;  // the visible tail: no limits, no masks
 };
 
+template <class Real>
 void load_queries(const FewQueriesPart& p, float* queries) {
   const Dims& s = p.args.query.strides;
-  const float* base = p.args.query.as<float>() + p.batch * s[0];
+  const Real* base = p.args.query.as<Real>() + p.batch * s[0];
   for (std::int64_t r = 0; r < p.shape.rows; ++r) {
-    const float* from = base + p.head_of(r) * s[1] + p.query_of(r) * s[2];
-    for (std::int64_t c = 0; c < p.spec.head_dim; ++c)
-      queries[r * p.spec.head_dim + c] = *p.spec.scale * from[c * s[3]];
+    const Real* from = base + p.head_of(r) * s[1] + p.query_of(r) * s[2];
+    for (std::int64_t c = 0; c < p.spec.head_dim; ++c) {
+      queries[r * p.spec.head_dim + c] = *p.spec.scale * widen(from[c * s[3]]);
+    }
   }
 }
 
 /// Where the streams of a block begin, and the stride between keys: in place, or packed when the innermost stride is
 /// not 1.
+template <class Real>
 std::int64_t read(const FewQueriesPart& p, const ConstTensorView& view, const Block& block, std::int64_t columns,
-                  float* packed, const float* (&streams)[kKeyStreams]) {
+                  float* scratch, const Real* (&streams)[kKeyStreams]) {
   const Dims& s = view.strides;
-  const float* base = view.as<float>() + p.batch * s[0] + p.kv_head * s[1];
+  const Real* base = view.as<Real>() + p.batch * s[0] + p.kv_head * s[1];
+  Real* const packed = reinterpret_cast<Real*>(scratch);
   for (int stream = 0; stream < kKeyStreams; ++stream) {
-    const float* from = base + block.first[stream] * s[2];
+    const Real* from = base + block.first[stream] * s[2];
     streams[stream] = from;
     if (s[3] == 1) continue;
-    float* to = packed + stream * block.steps * columns;
+    Real* to = packed + stream * block.steps * columns;
     streams[stream] = to;
     for (std::int64_t i = 0; i < block.steps; ++i) {
       for (std::int64_t c = 0; c < columns; ++c) *to++ = from[i * s[2] + c * s[3]];
@@ -91,18 +97,24 @@ void adjust_row(const FewQueriesPart& p, const Visibility& visibility, const Blo
   }
 }
 
+void multiply(const FewQueriesKernels& kernels, const FewScores<float>& tile) { kernels.score(tile); }
+void multiply(const FewQueriesKernels& kernels, const FewScores<BFloat16>& tile) { kernels.score_bf16(tile); }
+void multiply(const FewQueriesKernels& kernels, const FewContext<float>& tile) { kernels.context(tile); }
+void multiply(const FewQueriesKernels& kernels, const FewContext<BFloat16>& tile) { kernels.context_bf16(tile); }
+
+template <class Real>
 void add_block(const FewQueriesPart& p, const Visibility& visibility, const Block& block, const PartState& state,
                const Scratch& scratch) {
-  FewScores score{.key = {},
-                  .key_stride = 0,
-                  .steps = block.steps,
-                  .queries = scratch.queries,
-                  .rows = p.shape.rows,
-                  .depth = p.spec.head_dim,
-                  .scores = scratch.scores,
-                  .row_stride = kRow};
+  FewScores<Real> score{.key = {},
+                        .key_stride = 0,
+                        .steps = block.steps,
+                        .queries = scratch.queries,
+                        .rows = p.shape.rows,
+                        .depth = p.spec.head_dim,
+                        .scores = scratch.scores,
+                        .row_stride = kRow};
   score.key_stride = read(p, p.args.key, block, p.spec.head_dim, scratch.key, score.key);
-  p.kernels.score(score);
+  multiply(p.kernels, score);
   for (std::int64_t r = 0; r < p.shape.rows; ++r) {
     float* const row = scratch.scores + r * kRow;
     adjust_row(p, visibility, block, r, row, scratch.bias, &state.live[r]);
@@ -112,19 +124,20 @@ void add_block(const FewQueriesPart& p, const Visibility& visibility, const Bloc
                        .sum = &state.sum[r],
                        .rescale = &scratch.rescale[r]});
   }
-  FewContext context{.value = {},
-                     .value_stride = 0,
-                     .steps = block.steps,
-                     .scores = scratch.scores,
-                     .row_stride = kRow,
-                     .rows = p.shape.rows,
-                     .columns = p.spec.value_head_dim,
-                     .rescale = scratch.rescale,
-                     .context = state.context};
+  FewContext<Real> context{.value = {},
+                           .value_stride = 0,
+                           .steps = block.steps,
+                           .scores = scratch.scores,
+                           .row_stride = kRow,
+                           .rows = p.shape.rows,
+                           .columns = p.spec.value_head_dim,
+                           .rescale = scratch.rescale,
+                           .context = state.context};
   context.value_stride = read(p, p.args.value, block, p.spec.value_head_dim, scratch.value, context.value);
-  p.kernels.context(context);
+  multiply(p.kernels, context);
 }
 
+template <class Real>
 void visit(const FewQueriesPart& p, const Visibility& visibility, const KeyRange& keys, bool tail,
            const PartState& state, const Scratch& scratch) {
   if (keys.empty()) return;
@@ -132,14 +145,14 @@ void visit(const FewQueriesPart& p, const Visibility& visibility, const KeyRange
   for (std::int64_t i = 0; i < quarter; i += kSteps) {
     Block block{{}, std::min(kSteps, quarter - i), kKeyStreams, tail};
     for (int s = 0; s < kKeyStreams; ++s) block.first[s] = keys.begin + s * quarter + i;
-    add_block(p, visibility, block, state, scratch);
+    add_block<Real>(p, visibility, block, state, scratch);
   }
   // Up to three keys are left: a step in which missing streams repeat the last key, hidden.
   const std::int64_t rest = keys.begin + quarter * kKeyStreams;
   if (rest < keys.end) {
     Block block{{}, 1, static_cast<int>(keys.end - rest), tail};
     for (int s = 0; s < kKeyStreams; ++s) block.first[s] = std::min(rest + s, keys.end - 1);
-    add_block(p, visibility, block, state, scratch);
+    add_block<Real>(p, visibility, block, state, scratch);
   }
 }
 
@@ -167,7 +180,8 @@ PartCount FewQueriesPart::run(const KeyRange& part, const PartState& state, floa
   scratch.rescale = scratch.bias + kRow;
   scratch.key = scratch.rescale + round_up_to_line(shape.rows);
   scratch.value = scratch.key + round_up_to_line(kRow * std::max(spec.head_dim, spec.value_head_dim));
-  load_queries(*this, scratch.queries);
+  const bool bf16 = spec.type == DataType::kBF16;
+  (bf16 ? &load_queries<BFloat16> : &load_queries<float>)(*this, scratch.queries);
   std::fill_n(state.maximum, shape.rows, kLowest);
   std::fill_n(state.sum, shape.rows, 0.0f);
   std::fill_n(state.live, shape.rows, 0.0f);
@@ -180,8 +194,9 @@ PartCount FewQueriesPart::run(const KeyRange& part, const PartState& state, floa
   const auto length = [](const KeyRange& keys) { return std::max<std::int64_t>(keys.end - keys.begin, 0); };
   const KeyRange seen = within(visibility.any(0, spec.query_len));
   const KeyRange tail = within({visibility.tail_begin(), visibility.tail_end()});
-  visit(*this, visibility, seen, false, state, scratch);
-  visit(*this, visibility, tail, true, state, scratch);
+  const auto visit_keys = bf16 ? &visit<BFloat16> : &visit<float>;
+  visit_keys(*this, visibility, seen, false, state, scratch);
+  visit_keys(*this, visibility, tail, true, state, scratch);
 
   PartCount count{length(seen) + length(tail), length(tail) * shape.rows};
   for (std::int64_t i = 0; i < spec.query_len; ++i) count.pairs += shape.sharing * length(within(visibility.row(i)));

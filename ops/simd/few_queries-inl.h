@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "ops/simd/bf16-inl.h"
 #include "ops/simd/few_queries.h"
 #include "ops/simd/math-inl.h"
 #include "ops/simd/tile-inl.h"
@@ -44,15 +45,16 @@ HWY_INLINE void DotStep(const float* q, std::int64_t c, const FourVectors& k, Fo
 HWY_INLINE float Total(TileVector v) { return hn::GetLane(hn::SumOfLanes(TileTag(), v)); }
 
 /// Scores of kRows rows, from `row` on, against step `i` of the four streams.
-template <int kRows>
-HWY_INLINE void ScoreStep(const FewScores& t, std::int64_t row, const float* const (&k)[kKeyStreams], std::int64_t i) {
+template <int kRows, class Real>
+HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real* const (&k)[kKeyStreams],
+                          std::int64_t i) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const float* q = t.queries + row * t.depth;
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
   std::int64_t c = 0;
   for (; c + lanes <= t.depth; c += lanes) {
-    const FourVectors key = {hn::LoadU(TileTag(), k[0] + c), hn::LoadU(TileTag(), k[1] + c),
-                             hn::LoadU(TileTag(), k[2] + c), hn::LoadU(TileTag(), k[3] + c)};
+    const FourVectors key = {LoadAsF32(TileTag(), k[0] + c), LoadAsF32(TileTag(), k[1] + c),
+                             LoadAsF32(TileTag(), k[2] + c), LoadAsF32(TileTag(), k[3] + c)};
     DotStep(q, c, key, r0);
     if constexpr (kRows > 1) DotStep(q + t.depth, c, key, r1);
     if constexpr (kRows > 2) DotStep(q + 2 * t.depth, c, key, r2);
@@ -61,7 +63,7 @@ HWY_INLINE void ScoreStep(const FewScores& t, std::int64_t row, const float* con
   const auto finish = [&](int r, const FourVectors& sum) HWY_ATTR {
     float total[kKeyStreams] = {Total(sum.s0), Total(sum.s1), Total(sum.s2), Total(sum.s3)};
     for (std::int64_t rest = c; rest < t.depth; ++rest) {
-      for (int s = 0; s < kKeyStreams; ++s) total[s] += q[r * t.depth + rest] * k[s][rest];
+      for (int s = 0; s < kKeyStreams; ++s) total[s] += q[r * t.depth + rest] * widen(k[s][rest]);
     }
     float* to = t.scores + (row + r) * t.row_stride + i;
     for (int s = 0; s < kKeyStreams; ++s) to[s * t.steps] = total[s];
@@ -72,10 +74,11 @@ HWY_INLINE void ScoreStep(const FewScores& t, std::int64_t row, const float* con
   if constexpr (kRows > 3) finish(3, r3);
 }
 
-inline void ScoreFew(const FewScores& t) {
+template <class Real>
+inline void ScoreFew(const FewScores<Real>& t) {
   for (std::int64_t i = 0; i < t.steps; ++i) {
-    const float* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
-                                         t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
+    const Real* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
+                                        t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
     std::int64_t row = 0;
     for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ScoreStep<kRowsAtOnce>(t, row, k, i);
     if (kRowsAtOnce > 2 && t.rows - row >= 2) {
@@ -110,17 +113,17 @@ inline void SoftmaxFew(const FewSoftmax& t) {
 }
 
 /// Columns [c, c + 4 vectors) of kRows rows, over all keys of the block.
-template <int kRows>
-HWY_INLINE void ContextColumns4(const FewContext& t, std::int64_t row, std::int64_t c) {
+template <int kRows, class Real>
+HWY_INLINE void ContextColumns4(const FewContext<Real>& t, std::int64_t row, std::int64_t c) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
   const float* p = t.scores + row * t.row_stride;
   for (std::int64_t i = 0; i < t.steps; ++i) {
     for (int s = 0; s < kKeyStreams; ++s) {
-      const float* v = t.value[s] + i * t.value_stride + c;
-      const FourVectors value = {hn::LoadU(TileTag(), v), hn::LoadU(TileTag(), v + lanes),
-                                 hn::LoadU(TileTag(), v + 2 * lanes), hn::LoadU(TileTag(), v + 3 * lanes)};
+      const Real* v = t.value[s] + i * t.value_stride + c;
+      const FourVectors value = {LoadAsF32(TileTag(), v), LoadAsF32(TileTag(), v + lanes),
+                                 LoadAsF32(TileTag(), v + 2 * lanes), LoadAsF32(TileTag(), v + 3 * lanes)};
       const auto add = [&](int r, FourVectors& sum) HWY_ATTR {
         const TileVector weight = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
         sum.s0 = hn::MulAdd(weight, value.s0, sum.s0);
@@ -149,7 +152,8 @@ HWY_INLINE void ContextColumns4(const FewContext& t, std::int64_t row, std::int6
 }
 
 /// What is left of the columns, a vector or an element at a time.
-HWY_INLINE void ContextRest(const FewContext& t, std::int64_t row, std::int64_t begin) {
+template <class Real>
+HWY_INLINE void ContextRest(const FewContext<Real>& t, std::int64_t row, std::int64_t begin) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const float* p = t.scores + row * t.row_stride;
@@ -158,9 +162,9 @@ HWY_INLINE void ContextRest(const FewContext& t, std::int64_t row, std::int64_t 
   for (; c + lanes <= t.columns; c += lanes) {
     auto sum = hn::Mul(hn::Set(d, t.rescale[row]), hn::LoadU(d, to + c));
     for (int s = 0; s < kKeyStreams; ++s) {
-      const float* v = t.value[s] + c;
+      const Real* v = t.value[s] + c;
       for (std::int64_t i = 0; i < t.steps; ++i) {
-        sum = hn::MulAdd(hn::Set(d, p[s * t.steps + i]), hn::LoadU(TileTag(), v + i * t.value_stride), sum);
+        sum = hn::MulAdd(hn::Set(d, p[s * t.steps + i]), LoadAsF32(TileTag(), v + i * t.value_stride), sum);
       }
     }
     hn::StoreU(sum, d, to + c);
@@ -168,14 +172,15 @@ HWY_INLINE void ContextRest(const FewContext& t, std::int64_t row, std::int64_t 
   for (; c < t.columns; ++c) {
     float sum = t.rescale[row] * to[c];
     for (int s = 0; s < kKeyStreams; ++s) {
-      const float* v = t.value[s] + c;
-      for (std::int64_t i = 0; i < t.steps; ++i) sum += p[s * t.steps + i] * v[i * t.value_stride];
+      const Real* v = t.value[s] + c;
+      for (std::int64_t i = 0; i < t.steps; ++i) sum += p[s * t.steps + i] * widen(v[i * t.value_stride]);
     }
     to[c] = sum;
   }
 }
 
-inline void ContextFew(const FewContext& t) {
+template <class Real>
+inline void ContextFew(const FewContext<Real>& t) {
   const std::int64_t four = 4 * hn::Lanes(TileTag());
   std::int64_t c = 0;
   for (; c + four <= t.columns; c += four) {

@@ -14,7 +14,12 @@ namespace headway {
 namespace HWY_NAMESPACE {
 
 FewQueriesKernels FewQueriesKernelsOfTarget() {
-  return {.target = hwy::TargetName(HWY_TARGET), .score = &ScoreFew, .softmax = &SoftmaxFew, .context = &ContextFew};
+  return {.target = hwy::TargetName(HWY_TARGET),
+          .score = &ScoreFew<float>,
+          .score_bf16 = &ScoreFew<BFloat16>,
+          .softmax = &SoftmaxFew,
+          .context = &ContextFew<float>,
+          .context_bf16 = &ContextFew<BFloat16>};
 }
 
 }  // namespace HWY_NAMESPACE

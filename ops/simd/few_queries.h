@@ -1,8 +1,11 @@
 // Attention of a few query rows against many keys: memory is the limit, so each key and value row is read once for all
-// rows, from four places of the sequence at a time. The steps on one block; knows no masks and no tasks.
+// rows, from four places of the sequence at a time. Keys and values are f32 or bf16 and are widened in registers: half
+// the bytes are half the time. The steps on one block; knows no masks and no tasks.
 #pragma once
 
 #include <cstdint>
+
+#include "headway/tensor.h"
 
 namespace headway {
 
@@ -11,11 +14,12 @@ namespace headway {
 inline constexpr int kKeyStreams = 4;
 
 /// scores[r][s · steps + i] = queries[r] · key of step i in stream s.
+template <class Real>
 struct FewScores {
-  const float* key[kKeyStreams];  // first row of each stream; innermost stride 1
-  std::int64_t key_stride;        // floats between keys
-  std::int64_t steps;             // keys of each stream
-  const float* queries;           // [rows, depth], scaled
+  const Real* key[kKeyStreams];  // first row of each stream; innermost stride 1
+  std::int64_t key_stride;       // elements between keys
+  std::int64_t steps;            // keys of each stream
+  const float* queries;          // [rows, depth], scaled
   std::int64_t rows;
   std::int64_t depth;
   float* scores;  // [rows, row_stride]
@@ -23,8 +27,9 @@ struct FewScores {
 };
 
 /// context[r] = rescale[r] · context[r] + Σ scores[r][s · steps + i] · value of step i in stream s.
+template <class Real>
 struct FewContext {
-  const float* value[kKeyStreams];
+  const Real* value[kKeyStreams];
   std::int64_t value_stride;
   std::int64_t steps;
   const float* scores;  // [rows, row_stride], exps
@@ -47,9 +52,11 @@ struct FewSoftmax {
 /// Kernels of one target, resolved once at plan time.
 struct FewQueriesKernels {
   const char* target;
-  void (*score)(const FewScores&);
+  void (*score)(const FewScores<float>&);
+  void (*score_bf16)(const FewScores<BFloat16>&);
   void (*softmax)(const FewSoftmax&);
-  void (*context)(const FewContext&);
+  void (*context)(const FewContext<float>&);
+  void (*context_bf16)(const FewContext<BFloat16>&);
 };
 
 /// Of the current target (target.h).
