@@ -15,8 +15,9 @@ namespace {
 struct Shape {
   std::int64_t rows, columns, depth;
 };
-/// Below, at and beyond the blocks of 16 rows, 16 columns and 32 steps of depth that vectors and tiles have.
-constexpr Shape kShapes[] = {{1, 17, 33}, {7, 33, 65}, {16, 16, 32}, {33, 65, 127}, {96, 128, 256}};
+/// Below, at and beyond the blocks of 16 rows, 16 columns and 32 steps of depth that vectors and tiles have. Neither a
+/// depth nor a half of one is 63.
+constexpr Shape kShapes[] = {{1, 17, 33}, {7, 33, 65}, {16, 16, 32}, {33, 65, 129}, {96, 128, 256}};
 
 /// Numbers in (−1, 1), each another, the same in every process.
 float value_of(std::uint64_t seed) {
@@ -121,8 +122,9 @@ const std::string& refusal_of(Bf16SelfCheck& check) {
 
 }  // namespace
 
-std::string bf16_product_fault(const Bf16Product& product) {
-  for (const Shape& shape : kShapes) {
+std::string bf16_product_fault(const Bf16Product& product, std::int64_t depth_multiple) {
+  for (Shape shape : kShapes) {
+    shape.depth = (shape.depth + depth_multiple - 1) / depth_multiple * depth_multiple;
     const Bf16Problem problem = make_problem(shape);
     std::vector<float> c(static_cast<std::size_t>(shape.rows * shape.columns), std::numeric_limits<float>::quiet_NaN());
     try {
@@ -137,7 +139,7 @@ std::string bf16_product_fault(const Bf16Product& product) {
 
 const std::string& Bf16SelfCheck::refusal() {
   std::call_once(once_, [this] {
-    const std::string fault = bf16_product_fault(product_);
+    const std::string fault = bf16_product_fault(product_, depth_multiple_);
     if (fault.empty()) return;
     refusal_ = "oneDNN " + onednn_version() + " failed its self-check: " + fault;
     std::cerr << "headway: " << path_ << " will not be used: " + refusal_ + "\n";
@@ -146,7 +148,7 @@ const std::string& Bf16SelfCheck::refusal() {
 }
 
 const std::string& packed_bf16_refusal() {
-  static Bf16SelfCheck check("oneDNN's bf16 product of packed weights", multiply_packed);
+  static Bf16SelfCheck check("oneDNN's bf16 product of packed weights", multiply_packed, kBf16DepthMultiple);
   return refusal_of(check);
 }
 

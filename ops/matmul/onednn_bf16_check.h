@@ -23,28 +23,35 @@ struct Bf16Problem {
 /// Multiplies one problem its own way into c [M, N], which starts as NaN.
 using Bf16Product = std::function<void(const Bf16Problem& problem, float* c)>;
 
+/// Depths for which oneDNN's kernels with AMX tiles are trusted. Release 2.6 raises an illegal instruction at depth 63
+/// (195 × 3 × 63, 70 × 298 × 63), which no self-check survives; 2,000 other shapes ran, and what models have is a
+/// multiple of 32, the depth of a tile.
+inline constexpr std::int64_t kBf16DepthMultiple = 32;
+
 /// Empty when `product` is right on a few odd shapes and a typical one; otherwise one line about the first element that
-/// is not. An Error that it throws counts as a fault.
-std::string bf16_product_fault(const Bf16Product& product);
+/// is not. Depths are rounded up to a multiple of `depth_multiple`. An Error that it throws counts as a fault.
+std::string bf16_product_fault(const Bf16Product& product, std::int64_t depth_multiple = 1);
 
 /// The verdict on one path: reached on the first question, kept, and said on the standard error once when it is bad.
 /// Thread-safe.
 class Bf16SelfCheck {
  public:
   /// `path` names it in the message.
-  Bf16SelfCheck(const char* path, Bf16Product product) : path_(path), product_(std::move(product)) {}
+  Bf16SelfCheck(const char* path, Bf16Product product, std::int64_t depth_multiple = 1)
+      : path_(path), product_(std::move(product)), depth_multiple_(depth_multiple) {}
   /// Why the path must not be used; empty: it may.
   const std::string& refusal();
 
  private:
   const char* path_;
   Bf16Product product_;
+  std::int64_t depth_multiple_;
   std::once_flag once_;
   std::string refusal_;
 };
 
 /// The paths of this process. Both refuse on a CPU that has no bf16 products, without a word.
-/// Weights in a layout of oneDNN's own, result bf16: projections.
+/// Weights in a layout of oneDNN's own, result bf16, depths of kBf16DepthMultiple: projections.
 const std::string& packed_bf16_refusal();
 /// Plain operands, b as it is or transposed, result f32, also added to what is there: tiles.
 const std::string& plain_bf16_refusal();

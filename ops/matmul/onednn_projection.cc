@@ -218,6 +218,10 @@ Work OnednnProjection::task_work(std::int64_t task) const {
 std::unique_ptr<const Projection> make_onednn_projection(const ProjectionSource& source) {
   if (source.spec.type == DataType::kBF16) {
     // By name one may ask for what the table would not choose, but not for what cannot be right.
+    if (source.spec.depth % onednn::kBf16DepthMultiple != 0) {
+      fail(ErrorCode::kUnsupported, "matmul implementation 'onednn' in bf16 has depth ", source.spec.depth,
+           ", expected a multiple of ", onednn::kBf16DepthMultiple);
+    }
     const std::string& refusal = onednn::packed_bf16_refusal();
     if (!refusal.empty()) fail(ErrorCode::kUnsupported, "matmul implementation 'onednn' in bf16: ", refusal);
   }

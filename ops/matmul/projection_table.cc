@@ -25,8 +25,8 @@ constexpr ProjectionEntry kTableBf16[] = {
 constexpr std::int64_t kOnednnRows = 512;
 constexpr std::int64_t kOnednnColumns = 2048;
 
-/// One thread, N = K = 1024, Intel with AMX, oneDNN 2.6, GF/s of oneDNN against the packed product, weights in the
-/// second-level cache (from memory): M = 1: 14 – 19 against 26 (8 against 13), M = 8: 128 against 130 (68 against 76),
+/// One thread, N = K = 1024, Intel with AMX, oneDNN 2.6, GF/s of oneDNN against the packed product, weights in
+/// caches (from memory): M = 1: 14 – 19 against 26 (8 against 13), M = 8: 128 against 130 (68 against 76),
 /// M = 32: 400 against 130 (200 against 120), M = 128: 700 against 135, M = 512: 650 against 140; the f32 product has
 /// 160. Up to 8 rows the weights' traffic decides, and a single tile of rows.
 constexpr std::int64_t kOnednnBf16Rows = 9;
@@ -50,6 +50,10 @@ std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
 std::string onednn_projection_refusal(const PackedMatmulSpec& spec) {
   if (spec.type != DataType::kBF16) return {};
   if (spec.depth == 0) return "the sums are empty";
+  if (spec.depth % onednn::kBf16DepthMultiple != 0) {
+    return "its bf16 products are trusted with depths of a multiple of " + std::to_string(onednn::kBf16DepthMultiple) +
+           ", not " + std::to_string(spec.depth);
+  }
   if (simd_lanes() < 16)
     return "its bf16 products need 16 lanes, " + simd_target() + " has " + std::to_string(simd_lanes());
   if (spec.rows < kOnednnBf16Rows) {

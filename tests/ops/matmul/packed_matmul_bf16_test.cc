@@ -101,7 +101,7 @@ TEST(PackedMatmulBf16, MatchesDoubleAtEveryEdge) {
   std::vector<PackedMatmulSpec> specs;
   for (const std::int64_t m : {0, 1, 2, 3, 9, 16, 17, 130, 300}) {
     for (const std::int64_t n : {1, 17, 48, 65, 129, 300}) {
-      for (const std::int64_t k : {0, 1, 3, 65, 130}) specs.push_back({m, n, k, k, n});
+      for (const std::int64_t k : {0, 1, 3, 32, 63, 130, 160}) specs.push_back({m, n, k, k, n});
     }
   }
   for (const std::int64_t m : {1, 8, 197}) specs.push_back({m, 1030, 1024, 1024, 1030});
@@ -110,7 +110,7 @@ TEST(PackedMatmulBf16, MatchesDoubleAtEveryEdge) {
     spec.y_stride += random.below(3) * 16;
     const Problem p(bf16(spec), random.chance(0.7));
     for (const int onednn : {0, 1}) {
-      if (onednn == 1 && (spec.depth == 0 || !has_onednn())) continue;
+      if (onednn == 1 && (spec.depth == 0 || spec.depth % 32 != 0 || !has_onednn())) continue;
       const PackedMatmul matmul(bf16(spec, onednn == 1 ? "onednn" : "highway"), p.weight_view(), p.bias_view());
       const double ratio = worst_ratio(p, p.run(matmul, Threads::openmp(2)));
       EXPECT_LE(ratio, 1) << spec.rows << " x " << spec.columns << " x " << spec.depth << ": " << matmul.explain();
@@ -124,7 +124,7 @@ TEST(PackedMatmulBf16, MatchesDoubleAtEveryEdge) {
 TEST(PackedMatmulBf16, SameBitsOnAnyThreads) {
   for (const PackedMatmulSpec& spec :
        {PackedMatmulSpec{600, 400, 64, 64, 416}, PackedMatmulSpec{1, 1000, 196, 196, 1000},
-        PackedMatmulSpec{197, 768, 100, 103, 784}}) {
+        PackedMatmulSpec{197, 768, 96, 103, 784}}) {
     const Problem p(bf16(spec));
     for (const char* implementation : {"highway", ""}) {
       const PackedMatmul matmul(bf16(spec, implementation), p.weight_view(), p.bias_view());
@@ -193,6 +193,11 @@ TEST(PackedMatmulBf16, SaysWhichAndWhy) {
     const Problem p(bf16({rows, 64, 64, 64, 64}));
     return PackedMatmul(p.spec, p.weight_view(), p.bias_view()).explain();
   };
+  const Problem odd(bf16({64, 64, 63, 63, 64}));
+  expect_contains(PackedMatmul(odd.spec, odd.weight_view(), odd.bias_view()).explain(), "multiple of 32, not 63");
+  expect_contains(error_of([&] { PackedMatmul(bf16(odd.spec, "onednn"), odd.weight_view(), odd.bias_view()); },
+                           ErrorCode::kUnsupported),
+                  "has depth 63, expected a multiple of 32");
   expect_contains(explained(1), "highway");
   expect_contains(explained(1), "not onednn");
   if (has_onednn() && simd_lanes() >= 16) {
