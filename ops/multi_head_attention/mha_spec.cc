@@ -8,14 +8,14 @@ void at_least(const char* field, std::int64_t value, std::int64_t least) {
   require(value >= least, field, " is ", value, ", expected at least ", least);
 }
 
-void check_tensor(const char* what, const ConstTensorView& tensor, const Dims& expected) {
-  require(static_cast<bool>(tensor), what, " is missing, expected f32 ", expected);
-  require(tensor.type == DataType::kF32, what, " is ", name(tensor.type), ", expected f32");
+void check_tensor(const char* what, const ConstTensorView& tensor, DataType type, const Dims& expected) {
+  require(static_cast<bool>(tensor), what, " is missing, expected ", name(type), " ", expected);
+  require(tensor.type == type, what, " is ", name(tensor.type), ", expected ", name(type));
   require(tensor.dims == expected, what, " has dims ", tensor.dims, ", expected ", expected);
 }
 
-void check_optional(const char* what, const ConstTensorView& tensor, const Dims& expected) {
-  if (tensor) check_tensor(what, tensor, expected);
+void check_optional(const char* what, const ConstTensorView& tensor, DataType type, const Dims& expected) {
+  if (tensor) check_tensor(what, tensor, type, expected);
 }
 
 bool same_view(const ConstTensorView& a, const ConstTensorView& b) {
@@ -37,7 +37,7 @@ std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return com
 
 MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv) {
   MultiHeadAttentionSpec s = spec;
-  require(s.type == DataType::kF32, "type is ", name(s.type), ", expected f32");
+  require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", name(s.type), ", expected f32 or bf16");
   at_least("batch", s.batch, 0);
   at_least("query_len", s.query_len, 0);
   at_least("key_len", s.key_len, 0);
@@ -84,30 +84,30 @@ void check_weights(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeig
   const std::int64_t k = s.num_kv_heads * s.head_dim;
   const std::int64_t v = s.num_kv_heads * s.value_head_dim;
   const std::int64_t context = s.num_heads * s.value_head_dim;
-  check_tensor("query weight", w.query, {q, s.embed_dim});
-  check_tensor("key weight", w.key, {k, s.kdim});
-  check_tensor("value weight", w.value, {v, s.vdim});
-  check_tensor("output weight", w.output, {s.embed_dim, context});
-  check_optional("query bias", w.query_bias, {q});
-  check_optional("key bias", w.key_bias, {k});
-  check_optional("value bias", w.value_bias, {v});
-  check_optional("output bias", w.output_bias, {s.embed_dim});
+  check_tensor("query weight", w.query, s.type, {q, s.embed_dim});
+  check_tensor("key weight", w.key, s.type, {k, s.kdim});
+  check_tensor("value weight", w.value, s.type, {v, s.vdim});
+  check_tensor("output weight", w.output, s.type, {s.embed_dim, context});
+  check_optional("query bias", w.query_bias, s.type, {q});
+  check_optional("key bias", w.key_bias, s.type, {k});
+  check_optional("value bias", w.value_bias, s.type, {v});
+  check_optional("output bias", w.output_bias, s.type, {s.embed_dim});
   require(static_cast<bool>(w.bias_k) == static_cast<bool>(w.bias_v), "bias_k is ", w.bias_k ? "given" : "missing",
           " and bias_v is ", w.bias_v ? "given" : "missing", ", expected both or neither");
-  check_optional("bias_k", w.bias_k, {k});
-  check_optional("bias_v", w.bias_v, {v});
+  check_optional("bias_k", w.bias_k, s.type, {k});
+  check_optional("bias_v", w.bias_v, s.type, {v});
 }
 
 void check_args(const MultiHeadAttentionSpec& s, const MultiHeadAttentionArgs& args) {
-  check_tensor("query", args.query, {s.batch, s.query_len, s.embed_dim});
+  check_tensor("query", args.query, s.type, {s.batch, s.query_len, s.embed_dim});
   if (s.self_attention) {
     require(!args.key || same_view(args.key, args.query), "key is another tensor than query in self attention");
     require(!args.value || same_view(args.value, args.query), "value is another tensor than query in self attention");
   } else {
-    check_tensor("key", args.key, {s.batch, s.key_len, s.kdim});
-    check_tensor("value", args.value, {s.batch, s.key_len, s.vdim});
+    check_tensor("key", args.key, s.type, {s.batch, s.key_len, s.kdim});
+    check_tensor("value", args.value, s.type, {s.batch, s.key_len, s.vdim});
   }
-  check_tensor("out", args.out, {s.batch, s.query_len, s.embed_dim});
+  check_tensor("out", args.out, s.type, {s.batch, s.query_len, s.embed_dim});
   if (args.mask && args.mask.rank() > 0) {
     require(args.mask.dims.back() <= s.key_len, "mask has ", args.mask.dims.back(),
             " keys, expected key_len = ", s.key_len);

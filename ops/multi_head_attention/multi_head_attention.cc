@@ -3,6 +3,7 @@
 #include "headway/multi_head_attention.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "ops/matmul/matmul.h"
@@ -15,10 +16,6 @@ namespace headway {
 namespace {
 
 constexpr std::int64_t kCopyRows = 64;  // rows of one copying task
-
-std::size_t float_bytes(std::int64_t floats) {
-  return (static_cast<std::size_t>(floats) * sizeof(float) + 63) / 64 * 64;
-}
 
 /// True when every row of [B, S, W] is dense and the rows of one batch entry follow each other.
 template <class View>
@@ -42,11 +39,10 @@ void copy_rows(const ConstTensorView& from, const TensorView& to, const Threads&
     const std::int64_t begin = task % blocks * kCopyRows;
     const std::int64_t end = std::min(begin + kCopyRows, from.dims[1]);
     copy(from.selected(0, b).sliced(0, begin, end), to.selected(0, b).sliced(0, begin, end));
-    if (profiler) scope.add({.bytes = 8 * (end - begin) * from.dims[2]});
+    const auto element_bytes = static_cast<std::int64_t>(size_bytes(from.type));
+    if (profiler) scope.add({.bytes = 2 * element_bytes * (end - begin) * from.dims[2]});
   });
 }
-
-TensorView matrix_view(float* data, const Dims& dims) { return view_of(data, dims); }
 
 }  // namespace
 
@@ -60,10 +56,10 @@ struct MultiHeadAttention::Impl {
   };
   Workspace workspace(int workers) const;
 
-  void append_keys(float* projected) const;
-  AttentionArgs core_args(const MultiHeadAttentionArgs& args, float* projected, float* context) const;
-  void write_output(const float* context, const MultiHeadAttentionArgs& args, std::byte* memory, const Workspace& at,
-                    const Threads& threads, Profiler* profiler) const;
+  void append_keys(std::byte* projected) const;
+  AttentionArgs core_args(const MultiHeadAttentionArgs& args, std::byte* projected, std::byte* context) const;
+  void write_output(const std::byte* context, const MultiHeadAttentionArgs& args, std::byte* memory,
+                    const Workspace& at, const Threads& threads, Profiler* profiler) const;
 
   MultiHeadAttentionSpec spec;
   std::int64_t context_width;  // Hq·Dv
@@ -88,12 +84,13 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
               .columns = spec.embed_dim,
               .depth = context_width,
               .x_stride = context_width,
-              .y_stride = spec.embed_dim},
+              .y_stride = spec.embed_dim,
+              .type = spec.type},
              w.output, w.output_bias),
       bias_kv(static_cast<bool>(w.bias_k)) {
   if (bias_kv) {
-    bias_k = Tensor(DataType::kF32, w.bias_k.dims);
-    bias_v = Tensor(DataType::kF32, w.bias_v.dims);
+    bias_k = Tensor(spec.type, w.bias_k.dims);
+    bias_v = Tensor(spec.type, w.bias_v.dims);
     copy(w.bias_k, bias_k.view());
     copy(w.bias_v, bias_v.view());
   }
@@ -108,43 +105,52 @@ MultiHeadAttention::Impl::Workspace MultiHeadAttention::Impl::workspace(int work
   const std::int64_t key_rows = spec.batch * spec.key_len;
   Workspace at{};
   std::size_t end = 0;
-  const auto take = [&end](std::size_t bytes) {
+  const auto take_bytes = [&end](std::size_t bytes) {
     const std::size_t begin = end;
-    end += bytes;
+    end += (bytes + 63) / 64 * 64;
     return begin;
   };
-  at.projected = take(float_bytes(layout.floats));
-  at.context = take(float_bytes(query_rows * context_width));
-  at.out = take(float_bytes(query_rows * spec.embed_dim));
-  at.inputs[kQueryInput] = take(float_bytes(query_rows * spec.embed_dim));
-  at.inputs[kKeyInput] = take(projections.reads(kKeyInput) ? float_bytes(key_rows * spec.kdim) : 0);
-  at.inputs[kValueInput] = take(projections.reads(kValueInput) ? float_bytes(key_rows * spec.vdim) : 0);
+  const auto take = [&](std::int64_t elements) {
+    return take_bytes(static_cast<std::size_t>(elements) * size_bytes(spec.type));
+  };
+  at.projected = take(layout.elements);
+  at.context = take(query_rows * context_width);
+  at.out = take(query_rows * spec.embed_dim);
+  at.inputs[kQueryInput] = take(query_rows * spec.embed_dim);
+  at.inputs[kKeyInput] = take(projections.reads(kKeyInput) ? key_rows * spec.kdim : 0);
+  at.inputs[kValueInput] = take(projections.reads(kValueInput) ? key_rows * spec.vdim : 0);
   // The phases run one after the other and share what follows.
-  at.phase = take(
+  at.phase = take_bytes(
       std::max({projections.workspace_bytes(workers), core.workspace_bytes(workers), output.workspace_bytes(workers)}));
   at.end = end;
   return at;
 }
 
 /// Rows Skv … of every batch entry: bias_k and bias_v, then zeros.
-void MultiHeadAttention::Impl::append_keys(float* projected) const {
-  const std::int64_t k_width = spec.num_kv_heads * spec.head_dim;
-  const std::int64_t v_width = spec.num_kv_heads * spec.value_head_dim;
-  for (std::int64_t b = 0; b < spec.batch; ++b) {
-    for (std::int64_t row = spec.key_len; row < spec.attention.key_len; ++row) {
-      float* k = projected + layout.key.offset + b * layout.key.batch_stride + row * layout.key.row_stride;
-      float* v = projected + layout.value.offset + b * layout.value.batch_stride + row * layout.value.row_stride;
-      const bool learned = bias_kv && row == spec.key_len;
-      for (std::int64_t d = 0; d < k_width; ++d) k[d] = learned ? bias_k.data<float>()[d] : 0.0f;
-      for (std::int64_t d = 0; d < v_width; ++d) v[d] = learned ? bias_v.data<float>()[d] : 0.0f;
+void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
+  const auto append = [&](const ProjectedOperand& operand, const Tensor& learned, std::int64_t width) {
+    const std::size_t element_bytes = size_bytes(spec.type);
+    const std::size_t row_bytes = element_bytes * static_cast<std::size_t>(width);
+    for (std::int64_t b = 0; b < spec.batch; ++b) {
+      for (std::int64_t row = spec.key_len; row < spec.attention.key_len; ++row) {
+        const std::int64_t at = operand.offset + b * operand.batch_stride + row * operand.row_stride;
+        std::byte* const to = projected + element_bytes * static_cast<std::size_t>(at);
+        if (bias_kv && row == spec.key_len) {
+          std::memcpy(to, learned.view().data, row_bytes);
+        } else {
+          std::memset(to, 0, row_bytes);
+        }
+      }
     }
-  }
+  };
+  append(layout.key, bias_k, spec.num_kv_heads * spec.head_dim);
+  append(layout.value, bias_v, spec.num_kv_heads * spec.value_head_dim);
 }
 
-AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& args, float* projected,
-                                                  float* context) const {
+AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& args, std::byte* projected,
+                                                  std::byte* context) const {
   const auto heads = [&](const ProjectedOperand& at, std::int64_t count, std::int64_t rows, std::int64_t width) {
-    return TensorView(reinterpret_cast<std::byte*>(projected + at.offset), DataType::kF32,
+    return TensorView(projected + static_cast<std::int64_t>(size_bytes(spec.type)) * at.offset, spec.type,
                       {spec.batch, count, rows, width}, {at.batch_stride, at.head_stride, at.row_stride, 1});
   };
   AttentionArgs core_arguments;
@@ -155,18 +161,19 @@ AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& 
   core_arguments.key_mask = args.key_mask;
   core_arguments.key_lengths = args.key_lengths;
   core_arguments.offsets = args.offsets;
-  core_arguments.out =
-      matrix_view(context, {spec.batch, spec.query_len, spec.num_heads, spec.value_head_dim}).permuted({0, 2, 1, 3});
+  core_arguments.out = TensorView(context, spec.type, {spec.batch, spec.query_len, spec.num_heads, spec.value_head_dim})
+                           .permuted({0, 2, 1, 3});
   core_arguments.scores = args.scores;
   return core_arguments;
 }
 
-void MultiHeadAttention::Impl::write_output(const float* context, const MultiHeadAttentionArgs& args, std::byte* memory,
-                                            const Workspace& at, const Threads& threads, Profiler* profiler) const {
+void MultiHeadAttention::Impl::write_output(const std::byte* context, const MultiHeadAttentionArgs& args,
+                                            std::byte* memory, const Workspace& at, const Threads& threads,
+                                            Profiler* profiler) const {
   const bool in_place = is_one_matrix(args.out);
-  float* out = in_place ? args.out.as<float>() : reinterpret_cast<float*>(memory + at.out);
+  std::byte* const out = in_place ? args.out.data : memory + at.out;
   output.run(context, out, memory + at.phase, threads, profiler, kZoneOutput);
-  if (!in_place) copy_rows(matrix_view(out, args.out.dims), args.out, threads, profiler, kZoneOutput);
+  if (!in_place) copy_rows(TensorView(out, spec.type, args.out.dims), args.out, threads, profiler, kZoneOutput);
 }
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
@@ -207,15 +214,15 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
     if (!m.projections.reads(input)) continue;
     const ConstTensorView& x = *given[input];
     if (m.projections.batches_apart() ? rows_are_dense(x) : is_one_matrix(x)) {
-      rows[input] = {x.as<float>(), x.strides[0]};
+      rows[input] = {x.data, x.strides[0]};
       continue;
     }
-    auto* packed = reinterpret_cast<float*>(workspace + at.inputs[input]);
-    copy_rows(x, matrix_view(packed, x.dims), threads, profiler, kZoneLayerPack);
+    std::byte* const packed = workspace + at.inputs[input];
+    copy_rows(x, TensorView(packed, x.type, x.dims), threads, profiler, kZoneLayerPack);
     rows[input] = {packed, x.dims[1] * x.dims[2]};
   }
-  auto* projected = reinterpret_cast<float*>(workspace + at.projected);
-  auto* context = reinterpret_cast<float*>(workspace + at.context);
+  std::byte* const projected = workspace + at.projected;
+  std::byte* const context = workspace + at.context;
   m.append_keys(projected);
   m.projections.run(rows, projected, workspace + at.phase, threads, profiler);
   m.core.run(m.core_args(args, projected, context), workspace + at.phase, threads, profiler);

@@ -4,14 +4,16 @@
 namespace headway {
 namespace {
 
-constexpr std::int64_t kLine = 16;        // floats of a cache line
-constexpr std::int64_t kSetPeriod = 256;  // rows a multiple of 1 KiB apart share a quarter of the sets, or fewer
+constexpr std::int64_t kLineBytes = 64;
+constexpr std::int64_t kSetPeriodBytes = 1024;  // rows a multiple of it apart share a quarter of the sets, or fewer
 
 }  // namespace
 
-std::int64_t padded_row(std::int64_t width) {
-  const std::int64_t row = (width + kLine - 1) / kLine * kLine + kLine;
-  return row % kSetPeriod == 0 ? row + kLine : row;
+std::int64_t padded_row(std::int64_t width, DataType type) {
+  const auto element_bytes = static_cast<std::int64_t>(size_bytes(type));
+  const std::int64_t line = kLineBytes / element_bytes;
+  const std::int64_t row = (width + line - 1) / line * line + line;
+  return row * element_bytes % kSetPeriodBytes == 0 ? row + line : row;
 }
 
 ProjectedLayout decide_layout(const MultiHeadAttentionSpec& s) {
@@ -21,20 +23,20 @@ ProjectedLayout decide_layout(const MultiHeadAttentionSpec& s) {
   const std::int64_t key_rows = s.attention.key_len;  // the appended ones too
   ProjectedLayout layout;
   if (s.self_attention) {
-    const std::int64_t row = padded_row(q + k + v);
+    const std::int64_t row = padded_row(q + k + v, s.type);
     layout.query = {0, key_rows * row, s.head_dim, row};
     layout.key = {q, key_rows * row, s.head_dim, row};
     layout.value = {q + k, key_rows * row, s.value_head_dim, row};
-    layout.floats = s.batch * key_rows * row;
+    layout.elements = s.batch * key_rows * row;
     return layout;
   }
-  const std::int64_t q_row = padded_row(q);
-  const std::int64_t k_row = padded_row(k);
-  const std::int64_t v_row = padded_row(v);
+  const std::int64_t q_row = padded_row(q, s.type);
+  const std::int64_t k_row = padded_row(k, s.type);
+  const std::int64_t v_row = padded_row(v, s.type);
   layout.query = {0, s.query_len * q_row, s.head_dim, q_row};
   layout.key = {s.batch * s.query_len * q_row, key_rows * k_row, s.head_dim, k_row};
   layout.value = {layout.key.offset + s.batch * key_rows * k_row, key_rows * v_row, s.value_head_dim, v_row};
-  layout.floats = layout.value.offset + s.batch * key_rows * v_row;
+  layout.elements = layout.value.offset + s.batch * key_rows * v_row;
   return layout;
 }
 

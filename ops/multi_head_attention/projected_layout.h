@@ -7,7 +7,7 @@
 
 namespace headway {
 
-/// One projected operand as the core sees it, [B, H, S, D], in floats from the start of the projected region.
+/// One projected operand as the core sees it, [B, H, S, D], in elements from the start of the projected region.
 struct ProjectedOperand {
   std::int64_t offset = 0;
   std::int64_t batch_stride = 0;
@@ -17,13 +17,13 @@ struct ProjectedOperand {
 
 struct ProjectedLayout {
   ProjectedOperand query, key, value;
-  std::int64_t floats = 0;  ///< of the whole region
+  std::int64_t elements = 0;  ///< of the whole region
 };
 
-/// Width of a row of `width` floats in the workspace: whole cache lines and one more, so that rows do not fall into the
-/// same few cache sets. Heads read through rows of 3072 floats cost 15 to 30 % of the core at head widths up to 64;
+/// Width of a row of `width` elements in the workspace: whole cache lines and one more, so that rows do not fall into
+/// the same few cache sets. Heads read through rows of 3072 floats cost 15 to 30 % of the core at head widths up to 64;
 /// one line more nearly heals that.
-std::int64_t padded_row(std::int64_t width);
+std::int64_t padded_row(std::int64_t width, DataType type = DataType::kF32);
 
 /// Decides the layout. Row-major over the heads: one row a token, the heads side by side, as the projection writes it.
 /// In self attention query, key and value share their rows, since one product writes all three. A head-major copy for

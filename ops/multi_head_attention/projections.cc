@@ -22,8 +22,9 @@ Stacked stack(const MultiHeadAttentionWeights& w) {
   const ConstTensorView* weights[] = {&w.query, &w.key, &w.value};
   const ConstTensorView* biases[] = {&w.query_bias, &w.key_bias, &w.value_bias};
   const std::int64_t columns = w.query.dims[0] + w.key.dims[0] + w.value.dims[0];
-  Stacked all{Tensor(DataType::kF32, {columns, w.query.dims[1]}), Tensor(DataType::kF32, {columns}), false};
-  std::memset(all.bias.data<float>(), 0, sizeof(float) * static_cast<std::size_t>(columns));
+  const DataType type = w.query.type;
+  Stacked all{Tensor(type, {columns, w.query.dims[1]}), Tensor(type, {columns}), false};
+  std::memset(all.bias.view().data, 0, tensor_bytes(type, all.bias.dims()));
   std::int64_t begin = 0;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t end = begin + weights[i]->dims[0];
@@ -41,11 +42,12 @@ Stacked stack(const MultiHeadAttentionWeights& w) {
 
 Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeights& w,
                          const ProjectedLayout& layout)
-    : batches_apart_(appended_keys(s) > 0) {
+    : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))), batches_apart_(appended_keys(s) > 0) {
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;
-  const auto spec_of = [](std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t y_stride) {
-    return PackedMatmulSpec{.rows = rows, .columns = columns, .depth = depth, .x_stride = depth, .y_stride = y_stride};
+  const auto spec_of = [&](std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t y_stride) {
+    return PackedMatmulSpec{
+        .rows = rows, .columns = columns, .depth = depth, .x_stride = depth, .y_stride = y_stride, .type = s.type};
   };
   if (s.self_attention) {
     const Stacked all = stack(w);
@@ -80,7 +82,7 @@ std::size_t Projections::workspace_bytes(int workers) const {
   return bytes;
 }
 
-void Projections::run(const InputRows (&inputs)[kInputs], float* projected, std::byte* workspace,
+void Projections::run(const InputRows (&inputs)[kInputs], std::byte* projected, std::byte* workspace,
                       const Threads& threads, Profiler* profiler) const {
   std::int64_t tasks = 0;
   for (const Product& product : products_) tasks += product.matmul.tasks() * repeats_;
@@ -96,8 +98,9 @@ void Projections::run(const InputRows (&inputs)[kInputs], float* projected, std:
       }
       const std::int64_t batch = task / own;
       const InputRows& rows = inputs[product.input];
-      product.matmul.run_task(task % own, worker, rows.data + batch * rows.batch_stride,
-                              projected + product.y_offset + batch * product.y_batch_stride, scratch);
+      product.matmul.run_task(task % own, worker, rows.data + element_bytes_ * batch * rows.batch_stride,
+                              projected + element_bytes_ * (product.y_offset + batch * product.y_batch_stride),
+                              scratch);
       if (profiler) scope.add(product.matmul.task_work(task % own));
       return;
     }

@@ -11,9 +11,10 @@
 
 namespace headway {
 
-/// Rows [B, S, width] of one input with dense rows: where they start, and how far batches are apart, in floats.
+/// Rows [B, S, width] of one input with dense rows: where they start, and how far batches are apart, in
+/// elements.
 struct InputRows {
-  const float* data = nullptr;
+  const std::byte* data = nullptr;
   std::int64_t batch_stride = 0;
 };
 
@@ -32,7 +33,7 @@ class Projections {
   bool reads(Input input) const;
   std::size_t workspace_bytes(int workers) const;
   /// All tasks of all products in one parallel loop, so that a small product does not leave threads waiting.
-  void run(const InputRows (&inputs)[kInputs], float* projected, std::byte* workspace, const Threads& threads,
+  void run(const InputRows (&inputs)[kInputs], std::byte* projected, std::byte* workspace, const Threads& threads,
            Profiler* profiler) const;
   std::string explain() const;
 
@@ -47,6 +48,7 @@ class Projections {
            const ProjectedOperand& target);
 
   std::vector<Product> products_;
+  std::int64_t element_bytes_ = 0;
   std::int64_t repeats_ = 1;  // of each product: batches, when they are apart
   bool batches_apart_ = false;
 };

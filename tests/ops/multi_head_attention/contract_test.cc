@@ -33,9 +33,30 @@ std::vector<float> run(const MultiHeadAttention& mha, LayerCase& layer, const Th
   return LayerCase::values(args.out);
 }
 
-class LayerContract : public ::testing::TestWithParam<std::string> {
+struct Way {
+  std::string implementation;
+  DataType type;
+};
+
+std::vector<Way> all_ways() {
+  std::vector<Way> ways;
+  for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+    for (const std::string& implementation : attention_implementations()) ways.push_back({implementation, type});
+  }
+  return ways;
+}
+
+class LayerContract : public ::testing::TestWithParam<Way> {
  protected:
-  AttentionOptions options() const { return {.implementation = GetParam()}; }
+  AttentionOptions options() const { return {.implementation = GetParam().implementation}; }
+  static LayerShape plain() {
+    LayerShape shape = testing::plain();
+    shape.spec.type = shape.spec.attention.type = GetParam().type;
+    return shape;
+  }
+  void SetUp() override {
+    if (!refusal({GetParam().implementation, ""}, plain().spec.attention).empty()) GTEST_SKIP();
+  }
 };
 
 TEST_P(LayerContract, SameBitsOnAnyThreads) {
@@ -103,7 +124,7 @@ TEST_P(LayerContract, AllocatesNothingOnceWarm) {
   shape.spec.attention.mask = MaskKind::kBool;
   shape.spec.attention.scores_output = ScoresOutput::kMeanProbabilities;
   LayerCase layer(shape);
-  if (!refusal({GetParam(), ""}, shape.spec.attention).empty()) GTEST_SKIP();
+  if (!refusal({GetParam().implementation, ""}, shape.spec.attention).empty()) GTEST_SKIP();
   const MultiHeadAttention mha(layer.spec(), layer.weights(), options());
   for (const int workers : {1, 2}) {
     const Threads threads = Threads::openmp(workers);
@@ -132,8 +153,8 @@ TEST_P(LayerContract, ReportsItsWork) {
   EXPECT_EQ(core, nominal_attention_flops(mha.core().spec()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Implementations, LayerContract, ::testing::ValuesIn(attention_implementations()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Implementations, LayerContract, ::testing::ValuesIn(all_ways()),
+                         [](const auto& test) { return test.param.implementation + "_" + name(test.param.type); });
 
 TEST(LayerErrors, SpecsNameBothNumbers) {
   LayerCase layer(plain());
@@ -146,7 +167,7 @@ TEST(LayerErrors, SpecsNameBothNumbers) {
   expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads = 2; }), "num_kv_heads = 2");
   expect_contains(made([](auto& s) { s.self_attention = true; }), "key_len is 90, expected query_len = 70");
   expect_contains(made([](auto& s) { s.embed_dim = 0; }), "embed_dim is 0");
-  expect_contains(made([](auto& s) { s.type = DataType::kBF16; }), "bf16");
+  expect_contains(made([](auto& s) { s.type = DataType::kF16; }), "type is f16, expected f32 or bf16");
 }
 
 TEST(LayerErrors, WeightsNameBothDims) {
@@ -163,6 +184,39 @@ TEST(LayerErrors, WeightsNameBothDims) {
                   "key bias has dims [3], expected [96]");
   expect_contains(made([](auto& w) { w.bias_k = w.key_bias; }), "bias_k is given and bias_v is missing");
   expect_contains(made([](auto& w) { w.value.type = DataType::kI32; }), "value weight is i32, expected f32");
+}
+
+TEST(LayerErrors, TypesAreNotMixed) {
+  LayerShape shape = plain();
+  const LayerCase f32(shape);
+  shape.bias_kv = true;
+  shape.spec.type = shape.spec.attention.type = DataType::kBF16;
+  LayerCase bf16(shape);
+  expect_contains(error_of([&] { MultiHeadAttention(bf16.spec(), f32.weights()); }),
+                  "query weight is f32, expected bf16");
+  expect_contains(error_of([&] { MultiHeadAttention(f32.spec(), bf16.weights()); }),
+                  "query weight is bf16, expected f32");
+  const auto made = [&](auto change) {
+    MultiHeadAttentionWeights weights = bf16.weights();
+    change(weights);
+    return error_of([&] { MultiHeadAttention(bf16.spec(), weights); });
+  };
+  expect_contains(made([&](auto& w) { w.output = f32.weights().output; }), "output weight is f32, expected bf16");
+  expect_contains(made([&](auto& w) { w.key_bias = f32.weights().key_bias; }), "key bias is f32, expected bf16");
+  expect_contains(made([&](auto& w) { w.bias_v = f32.weights().key_bias; }), "bias_v is f32, expected bf16");
+
+  const MultiHeadAttention mha(bf16.spec(), bf16.weights());
+  const AlignedBuffer workspace(mha.workspace_bytes(1));
+  LayerShape other = plain();
+  LayerCase wrong(other);
+  const auto ran = [&](auto change) {
+    MultiHeadAttentionArgs args = bf16.args();
+    change(args, wrong.args());
+    return error_of([&] { mha.run(args, workspace.data(), Threads::serial()); });
+  };
+  expect_contains(ran([](auto& a, const auto& w) { a.query = w.query; }), "query is f32, expected bf16");
+  expect_contains(ran([](auto& a, const auto& w) { a.value = w.value; }), "value is f32, expected bf16");
+  expect_contains(ran([](auto& a, const auto& w) { a.out = w.out; }), "out is f32, expected bf16");
 }
 
 TEST(LayerErrors, ArgumentsAreCheckedBeforeAnythingIsWritten) {

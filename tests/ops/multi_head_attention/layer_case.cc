@@ -1,10 +1,12 @@
 // Makes the layer and its double reference.
 #include "tests/ops/multi_head_attention/layer_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
 
+#include "ops/numeric.h"
 #include "ops/reference/reference_mha.h"
 #include "tests/numerical_bound.h"
 
@@ -19,7 +21,17 @@ constexpr double kLayerBound = 8;
 // Scores and probabilities: relative to 1 + |exact|.
 constexpr double kScoreBound = 64;
 
+// bf16, besides: out is rounded once, 2^-8·|exact| at most. The context and the projected value are rounded before,
+// each by up to 2^-8 of the largest value; these errors go both ways and are summed with the row Wo[e] as weights, so
+// that its norm is what remains of them: 2^-8 · kBf16LayerBound · ‖Wo[e]‖ · max|v|. Rounding q and k shifts a score by
+// up to 2^-8 of its terms, in both directions, and so its weight by that share: the constant allows for it.
+constexpr double kBf16LayerBound = 3;
+constexpr double kBf16ScoreBound = 16;
+
+constexpr BFloat16 kPoison{0x7FC5};
+
 double at(const ConstTensorView& view, std::int64_t i) {
+  if (view.type == DataType::kBF16) return static_cast<double>(widen(view.as<BFloat16>()[i]));
   return view.type == DataType::kF64 ? view.as<double>()[i] : view.as<float>()[i];
 }
 
@@ -52,11 +64,11 @@ std::string describe(const LayerShape& l) {
   const MultiHeadAttentionSpec& s = l.spec;
   const AttentionSpec& a = s.attention;
   std::ostringstream text;
-  text << "B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim << " kdim " << s.kdim
-       << " vdim " << s.vdim << " H " << s.num_heads << "/" << s.num_kv_heads << " D " << s.head_dim << "/"
-       << s.value_head_dim << " self " << s.self_attention << " biases " << l.biases << " bias_kv " << l.bias_kv
-       << " zero " << s.add_zero_attention << " seq first " << l.sequence_first << " padded " << l.padded_rows
-       << " mask " << static_cast<int>(a.mask) << " rank " << l.mask_rank << " key_mask "
+  text << name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim
+       << " kdim " << s.kdim << " vdim " << s.vdim << " H " << s.num_heads << "/" << s.num_kv_heads << " D "
+       << s.head_dim << "/" << s.value_head_dim << " self " << s.self_attention << " biases " << l.biases << " bias_kv "
+       << l.bias_kv << " zero " << s.add_zero_attention << " seq first " << l.sequence_first << " padded "
+       << l.padded_rows << " mask " << static_cast<int>(a.mask) << " rank " << l.mask_rank << " key_mask "
        << static_cast<int>(a.key_mask) << " causal " << static_cast<int>(a.causal) << " window " << a.window.left << ","
        << a.window.right << " lengths " << a.key_lengths << " scores " << static_cast<int>(a.scores_output) << " seed "
        << l.seed;
@@ -93,13 +105,13 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
     weights_.bias_v = normal({v}, 1);
   }
   const auto filled = [&](const TensorView& view) {
-    each_offset(view.dims, view.strides, [&](std::int64_t, std::int64_t o) { view.as<float>()[o] = random_.normal(); });
+    each_offset(view.dims, view.strides, [&](std::int64_t, std::int64_t o) { view.as<float>()[o] = number(1); });
     return ConstTensorView(view);
   };
-  inputs_.query = filled(rows(s.query_len, s.embed_dim, shape_.padded_rows));
+  inputs_.query = filled(rows(s.query_len, s.embed_dim, shape_.padded_rows, DataType::kF32));
   if (!s.self_attention) {
-    inputs_.key = filled(rows(s.key_len, s.kdim, false));
-    inputs_.value = filled(rows(s.key_len, s.vdim, false));
+    inputs_.key = filled(rows(s.key_len, s.kdim, false, DataType::kF32));
+    inputs_.value = filled(rows(s.key_len, s.vdim, false, DataType::kF32));
   }
   Dims mask_dims{s.query_len, s.key_len};
   if (shape_.mask_rank == 3) mask_dims = {s.num_heads, s.query_len, s.key_len};
@@ -115,6 +127,14 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
     score_dims_ = {s.batch, s.num_heads, s.query_len, keys};
   }
   compute_reference();
+  given_weights_ = weights_;
+  MultiHeadAttentionWeights& w = given_weights_;
+  for (ConstTensorView* view : {&w.query, &w.key, &w.value, &w.output, &w.query_bias, &w.key_bias, &w.value_bias,
+                                &w.output_bias, &w.bias_k, &w.bias_v}) {
+    *view = given(*view);
+  }
+  given_inputs_ = inputs_;
+  for (ConstTensorView* view : {&given_inputs_.query, &given_inputs_.key, &given_inputs_.value}) *view = given(*view);
 }
 
 float* LayerCase::floats(std::size_t count) {
@@ -125,16 +145,39 @@ float* LayerCase::floats(std::size_t count) {
 ConstTensorView LayerCase::normal(const Dims& dims, float scale) {
   const auto count = static_cast<std::size_t>(element_count(dims));
   float* data = floats(count);
-  for (std::size_t i = 0; i < count; ++i) data[i] = scale * random_.normal();
+  for (std::size_t i = 0; i < count; ++i) data[i] = number(scale);
   return view_of(data, dims);
 }
 
-TensorView LayerCase::rows(std::int64_t length, std::int64_t width, bool padded) {
+float LayerCase::number(float scale) {
+  const float value = scale * random_.normal();
+  return shape_.spec.type == DataType::kBF16 ? widen(to_bfloat16(value)) : value;
+}
+
+ConstTensorView LayerCase::given(const ConstTensorView& view) {
+  if (!view || shape_.spec.type == DataType::kF32) return view;
+  std::int64_t reach = 1;
+  for (int axis = 0; axis < view.rank(); ++axis)
+    reach += std::max<std::int64_t>(view.dims[axis] - 1, 0) * view.strides[axis];
+  std::vector<BFloat16>& memory = half_memory_.emplace_back(static_cast<std::size_t>(reach), kPoison);
+  each_offset(view.dims, view.strides, [&](std::int64_t, std::int64_t o) {
+    memory[static_cast<std::size_t>(o)] = to_bfloat16(view.as<float>()[o]);
+  });
+  return ConstTensorView(reinterpret_cast<const std::byte*>(memory.data()), DataType::kBF16, view.dims, view.strides);
+}
+
+TensorView LayerCase::rows(std::int64_t length, std::int64_t width, bool padded, DataType type) {
   const std::int64_t row = width + (padded ? 3 : 0);
   const std::int64_t batch = shape_.spec.batch;
-  float* data = floats(static_cast<std::size_t>(batch * length * row));
+  const auto count = static_cast<std::size_t>(batch * length * row);
   const Dims strides = shape_.sequence_first ? Dims{row, batch * row, 1} : Dims{length * row, row, 1};
-  return TensorView(reinterpret_cast<std::byte*>(data), DataType::kF32, {batch, length, width}, strides);
+  std::byte* data = nullptr;
+  if (type == DataType::kBF16) {
+    data = reinterpret_cast<std::byte*>(half_memory_.emplace_back(count + 1, kPoison).data());
+  } else {
+    data = reinterpret_cast<std::byte*>(floats(count));
+  }
+  return TensorView(data, type, {batch, length, width}, strides);
 }
 
 ConstTensorView LayerCase::random_mask(MaskKind kind, const Dims& dims) {
@@ -170,11 +213,15 @@ void LayerCase::compute_reference() {
   for (std::int64_t b = 0; b < s.batch; ++b) {
     for (std::int64_t j = 0; j < s.key_len; ++j) {
       for (std::int64_t n = 0; n < w.dims[0]; ++n) {
-        double sum = weights_.value_bias ? std::abs(at(weights_.value_bias, n)) : 0;
+        double value = weights_.value_bias ? at(weights_.value_bias, n) : 0;
+        double sum = std::abs(value);
         for (std::int64_t e = 0; e < s.vdim; ++e) {
-          sum += std::abs(at(x, b * x.strides[0] + j * x.strides[1] + e * x.strides[2]) * at(w, n * s.vdim + e));
+          const double term = at(x, b * x.strides[0] + j * x.strides[1] + e * x.strides[2]) * at(w, n * s.vdim + e);
+          value += term;
+          sum += std::abs(term);
         }
         value_magnitude_ = std::max(value_magnitude_, sum);
+        largest_value_ = std::max(largest_value_, std::abs(value));
       }
     }
   }
@@ -182,15 +229,20 @@ void LayerCase::compute_reference() {
 
 double LayerCase::output_bound(std::int64_t e) const {
   double sum = weights_.output_bias ? std::abs(at(weights_.output_bias, e)) : 0;
+  double squares = 0;
   for (std::int64_t n = 0; n < weights_.output.dims[1]; ++n) {
-    sum += std::abs(at(weights_.output, e * weights_.output.dims[1] + n)) * value_magnitude_;
+    const double weight = at(weights_.output, e * weights_.output.dims[1] + n);
+    sum += std::abs(weight) * value_magnitude_;
+    squares += weight * weight;
   }
-  return kLayerBound * kEpsilon * sum;
+  const double of_f32 = kLayerBound * kEpsilon * sum;
+  if (shape_.spec.type == DataType::kF32) return of_f32;
+  return of_f32 + kBf16Rounding * kBf16LayerBound * std::sqrt(squares) * largest_value_;
 }
 
 MultiHeadAttentionArgs LayerCase::args() {
-  MultiHeadAttentionArgs args = inputs_;
-  args.out = rows(shape_.spec.query_len, shape_.spec.embed_dim, shape_.padded_rows);
+  MultiHeadAttentionArgs args = given_inputs_;
+  args.out = rows(shape_.spec.query_len, shape_.spec.embed_dim, shape_.padded_rows, shape_.spec.type);
   if (score_dims_.rank() > 0) {
     args.scores = view_of(floats(static_cast<std::size_t>(element_count(score_dims_))), score_dims_);
   }
@@ -202,21 +254,25 @@ double LayerCase::worst_ratio(const MultiHeadAttentionArgs& computed) const {
   const std::int64_t width = shape_.spec.embed_dim;
   std::vector<double> bounds;
   for (std::int64_t e = 0; e < width; ++e) bounds.push_back(output_bound(e));
+  const double of_size = shape_.spec.type == DataType::kBF16 ? kBf16Rounding : 0;
   each_offset(computed.out.dims, computed.out.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = out_[static_cast<std::size_t>(n)];
-    worst = std::max(worst, ratio_of(at(computed.out, o), exact, bounds[static_cast<std::size_t>(n % width)]));
+    const double bound = bounds[static_cast<std::size_t>(n % width)] + of_size * std::abs(exact);
+    worst = std::max(worst, ratio_of(at(computed.out, o), exact, bound));
   });
   if (score_dims_.rank() == 0) return worst;
   each_offset(computed.scores.dims, computed.scores.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = scores_[static_cast<std::size_t>(n)];
-    worst = std::max(worst, ratio_of(at(computed.scores, o), exact, kScoreBound * kEpsilon * (1 + std::abs(exact))));
+    const double epsilons = kScoreBound * kEpsilon + (of_size > 0 ? kBf16ScoreBound * kBf16Rounding : 0);
+    worst = std::max(worst, ratio_of(at(computed.scores, o), exact, epsilons * (1 + std::abs(exact))));
   });
   return worst;
 }
 
 std::vector<float> LayerCase::values(const TensorView& out) {
   std::vector<float> values;
-  each_offset(out.dims, out.strides, [&](std::int64_t, std::int64_t o) { values.push_back(out.as<float>()[o]); });
+  each_offset(out.dims, out.strides,
+              [&](std::int64_t, std::int64_t o) { values.push_back(static_cast<float>(at(out, o))); });
   return values;
 }
 

@@ -1,5 +1,5 @@
-// One random layer with data: spec, weights, inputs in any batch layout, masks; and how far a result may be from the
-// double reference. Knows no implementation.
+// One random layer with data, f32 or bf16: spec, weights, inputs in any batch layout, masks; and how far a result may
+// be from the double reference on the same numbers. Knows no implementation.
 #pragma once
 
 #include <string>
@@ -31,7 +31,8 @@ class LayerCase {
   LayerCase& operator=(const LayerCase&) = delete;
 
   const MultiHeadAttentionSpec& spec() const { return shape_.spec; }
-  const MultiHeadAttentionWeights& weights() const { return weights_; }
+  /// Of the spec's type.
+  const MultiHeadAttentionWeights& weights() const { return given_weights_; }
   /// Arguments with fresh, poisoned outputs.
   MultiHeadAttentionArgs args();
   /// The largest ratio of an error of `out` and `scores` to its bound; infinite where one is NaN and the other is not.
@@ -41,9 +42,13 @@ class LayerCase {
 
  private:
   float* floats(std::size_t count);
+  /// A number that the spec's type has.
+  float number(float scale);
   ConstTensorView normal(const Dims& dims, float scale);
-  /// [B, S, W] as the shape wants it laid out, uninitialised.
-  TensorView rows(std::int64_t length, std::int64_t width, bool padded);
+  /// [B, S, W] as the shape wants it laid out, poisoned.
+  TensorView rows(std::int64_t length, std::int64_t width, bool padded, DataType type);
+  /// The same view over bf16 when that is the spec's type; the numbers are the same.
+  ConstTensorView given(const ConstTensorView& view);
   ConstTensorView random_mask(MaskKind kind, const Dims& dims);
   void compute_reference();
   double output_bound(std::int64_t e) const;
@@ -51,12 +56,14 @@ class LayerCase {
   LayerShape shape_;
   Random random_;
   std::vector<std::vector<float>> float_memory_;
+  std::vector<std::vector<BFloat16>> half_memory_;
   std::vector<std::vector<std::uint8_t>> byte_memory_;
-  MultiHeadAttentionWeights weights_;
-  MultiHeadAttentionArgs inputs_;
+  MultiHeadAttentionWeights weights_, given_weights_;  // f32; as the layer gets them
+  MultiHeadAttentionArgs inputs_, given_inputs_;
   Dims score_dims_;
   std::vector<double> out_, scores_;
   double value_magnitude_ = 0;  // largest Σ|x·w| of a projected value
+  double largest_value_ = 0;    // of the projected ones
 };
 
 }  // namespace headway::testing
