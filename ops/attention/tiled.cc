@@ -119,9 +119,12 @@ class TiledAttention final : public AttentionImplementation {
     const auto visit = [&](const KeyRange& keys, bool tail) {
       for (std::int64_t begin = keys.begin; begin < keys.end; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, keys.end);
-        const KeyBlock block = keys_and_values(task, {begin, end}, tail, packed);
+        KeyBlock block = keys_and_values(task, {begin, end}, tail, packed);
         clock.lap(PhaseClock::kPack, {});
-        for (int g = 0; g < count; ++g) started[g] = add_block(task, rows[g], panels[g], block, !started[g]);
+        for (int g = 0; g < count; ++g) {
+          block.cold = g == 0;
+          started[g] = add_block(task, rows[g], panels[g], block, !started[g]);
+        }
       }
     };
     if (has_raw_scores(spec_)) {

@@ -87,6 +87,8 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
                 const Part& part, std::int64_t from, std::int64_t to, float* block_max) {
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   const std::int64_t depth = task.spec.head_dim;
+  const std::int64_t skipped = part.begin - block.begin;
+  const bool fetch = block.cold && block.panel_columns == 0;
   std::int64_t key = from;
   for (int v = 0; v < rows.group.vectors; ++v) {
     const std::int64_t keys = std::min(part.vector_end[v], to) - key;
@@ -94,7 +96,7 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
     std::int64_t c = 0;
     do {
       const std::int64_t columns = std::min(task.geometry.depth_block, depth - c);
-      task.kernels.score({.key = block.key + (part.begin - block.begin + key) * block.key_stride + c,
+      task.kernels.score({.key = block.key + (skipped + key) * block.key_stride + c,
                           .key_stride = block.key_stride,
                           .keys = keys,
                           .depth = columns,
@@ -103,7 +105,10 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
                           .first_vector = v,
                           .accumulate = c > 0,
                           .scores = task.scratch.scores + key * group,
-                          .block_max = c + columns >= depth ? block_max : nullptr});
+                          .block_max = c + columns >= depth ? block_max : nullptr,
+                          .fetch_value = fetch ? block.value + (skipped + key) * block.value_stride : nullptr,
+                          .fetch_stride = block.value_stride,
+                          .fetch_columns = task.spec.value_head_dim});
       c += columns;
     } while (c < depth);
     key += keys;

@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "hwy/cache_control.h"
 #include "ops/simd/attention_tile.h"
 #include "ops/simd/math-inl.h"
 #include "ops/simd/tile-inl.h"
@@ -20,6 +21,19 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // ------------------------------------------------------------------------------------------------------------ scores
+
+/// Asks for the lines of columns [c, c + 16) of half of the rows, the other half with the next steps: a line of key and
+/// one of value every two steps. In one go they would hold up the tile.
+template <int kRows>
+HWY_INLINE void FetchRows(const ScoreTile& t, std::int64_t key, std::int64_t c) {
+  constexpr int kHalf = kRows / 2;
+  const std::int64_t column = c / kLine * kLine;
+  const int first = c % kLine == 0 ? 0 : kHalf;
+  for (int r = first; r < first + kHalf; ++r) {
+    hwy::Prefetch(t.key + (key + r + kRows) * t.key_stride + column);
+    if (column < t.fetch_columns) hwy::Prefetch(t.fetch_value + (key + r) * t.fetch_stride + column);
+  }
+}
 
 /// One register tile of scores: kRows keys, vectors [first, first + kVectors) of the group.
 template <int kRows, int kVectors>
@@ -44,6 +58,7 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key, std::int64_t gro
   const float* HWY_RESTRICT q = t.queries + lane;
   std::int64_t c = 0;
   for (; c + kStepsTogether <= t.depth; c += kStepsTogether) {
+    if (t.fetch_value != nullptr) FetchRows<kRows>(t, key, c);
 #pragma GCC unroll 8
     for (int i = 0; i < kStepsTogether; ++i, q += group)
       tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c + i]; });

@@ -40,6 +40,11 @@ struct ScoreTile {
   bool accumulate;   // add to what scores hold: later parts of a depth that is cut
   float* scores;     // [keys rounded up to key_tile, group]
   float* block_max;  // [group]: raised to the largest score; null: left alone
+  // Rows that are wanted soon and lie beyond the second-level cache, asked for while the tiles are computed: the keys
+  // of the next tile, and `fetch_columns` of the value rows of this one. Null: neither.
+  const float* fetch_value = nullptr;
+  std::int64_t fetch_stride = 0;
+  std::int64_t fetch_columns = 0;
 };
 
 /// In place on scores: softcap, then biases, then limits; and the maximum of the result.

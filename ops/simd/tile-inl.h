@@ -64,6 +64,8 @@ HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector 
   if constexpr (kFirst <= 2 && kVectors > 2) Accumulate(broadcast, b2, row.c2);
 }
 
+inline constexpr std::int64_t kLine = 16;  // floats of a cache line
+
 /// Steps written out one after another between two looks at a counter: 2 to 5 points of the peak (AVX-512). The loops
 /// over them walk their pointers step by step; offsets from one pointer cost 3 points again.
 inline constexpr int kStepsTogether = 8;
