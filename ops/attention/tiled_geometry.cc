@@ -7,8 +7,11 @@
 namespace headway {
 namespace {
 
-constexpr std::int64_t kKeyBlock = 128;        // 64 to 256 is a flat optimum: 128 × 48 scores are 24 KiB
-constexpr std::int64_t kKeyBlockNarrow = 256;  // D ≤ 16: longer, so that fewer stretches have to be timed and rescaled
+constexpr std::int64_t kKeyBlock = 128;  // 64 to 256 is a flat optimum: 128 × 48 scores are 24 KiB
+// D ≤ 16: longer where the scores still leave room in the first cache (256 × 24 of them, not 256 × 48), so that fewer
+// stretches have to be timed and rescaled.
+constexpr std::int64_t kKeyBlockNarrow = 256;
+constexpr int kNarrowLanes = 8;
 constexpr std::int64_t kDepthBlock = 256;
 constexpr std::int64_t kChunkBytes = 192 << 10;    // query and context panels of a chunk: well inside the second cache
 constexpr std::int64_t kWantedTasks = 32;          // chunks shrink until there are so many: enough for 8 workers
@@ -39,8 +42,8 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
   while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < tasks) --groups_per_chunk;
   chunks = ceil_div(groups, groups_per_chunk);
 
-  key_block =
-      round_up(std::max(spec.head_dim, spec.value_head_dim) <= 16 ? kKeyBlockNarrow : kKeyBlock, kernels.key_tile);
+  const bool narrow = std::max(spec.head_dim, spec.value_head_dim) <= 16 && lanes <= kNarrowLanes;
+  key_block = round_up(narrow ? kKeyBlockNarrow : kKeyBlock, kernels.key_tile);
   depth_block = kDepthBlock;
   pack_value = spec.value_head_dim >= 128 && (groups_per_chunk > 1 || widen);
 
