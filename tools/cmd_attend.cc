@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "headway/safetensors.h"
 #include "tools/commands.h"
@@ -31,8 +32,8 @@ struct AttendOptions {
   bool has_scale = false;
   float softcap = 0;
   std::vector<std::int64_t> window;
-  double output_bound = 1e-5;
-  double weights_bound = 1e-6;
+  std::optional<double> output_bound;  ///< absolute; default below
+  std::optional<double> weights_bound;
   ExecutionOptions execution;
 };
 
@@ -108,6 +109,25 @@ CallResult attend_core(const AttendOptions& options, const AttentionVariant& var
   return call_sdpa(call, execution);
 }
 
+// What --check lets pass unless it is told. In f32: several times what any layer tested is off. In bf16 the projected
+// heads, the context and the output are rounded to 8 bits each, and an error of a score is a relative one of a weight:
+// the output errs with the size of what it holds.
+constexpr double kOutputBound = 1e-5;
+constexpr double kWeightsBound = 1e-6;
+constexpr double kBf16Bound = 1.0 / 64;
+
+struct Bound {
+  double value;
+  std::string origin;  ///< empty, or what to say of it
+};
+
+Bound bound_of(const std::optional<double>& given, double in_f32, bool bf16, double size) {
+  if (given) return {*given, ""};
+  if (!bf16) return {in_f32, ""};
+  if (size <= 1) return {kBf16Bound, " (2^-6, for bf16)"};
+  return {kBf16Bound * size, fmt::format(" (2^-6 of the largest expected, {:.3g}, for bf16)", size)};
+}
+
 struct Verdict {
   bool good = true;
   std::string lines;  ///< one a tensor
@@ -116,23 +136,25 @@ struct Verdict {
 // Prints nothing itself: a shape that does not fit is an error, and an error says one line and no more.
 Verdict check(const SafetensorsFile& expected, const CallResult& result, const AttendOptions& options) {
   Verdict verdict;
-  const auto check_tensor = [&](const Comparands& comparands, double bound) {
+  const bool bf16 = result.output.type() == DataType::kBF16;
+  const auto check_tensor = [&](const Comparands& comparands, const std::optional<double>& given, double in_f32) {
     const Comparison comparison = compare(comparands);
-    const bool within = comparison.worst <= bound;
+    const Bound bound = bound_of(given, in_f32, bf16, comparison.largest_expected);
+    const bool within = comparison.worst <= bound.value;
     const std::string empty = comparison.empty_rows_nan
                                   ? fmt::format(" ({} empty rows: NaN expected, 0 by rule)", comparison.empty_rows_nan)
                                   : "";
-    verdict.lines += fmt::format("{}: max abs error {:.3e}, bound {:.3e}: {}{}\n", comparands.name, comparison.worst,
-                                 bound, within ? "ok" : "EXCEEDED", empty);
+    verdict.lines += fmt::format("{}: max abs error {:.3e}, bound {:.3e}{}: {}{}\n", comparands.name, comparison.worst,
+                                 bound.value, bound.origin, within ? "ok" : "EXCEEDED", empty);
     verdict.good = verdict.good && within;
   };
   for (const std::string& name : expected.names()) {
     if (name == "output") {
       check_tensor({"output", result.output.view(), expected.tensor(name), result.output_rows, result.empty_output},
-                   options.output_bound);
+                   options.output_bound, kOutputBound);
     } else {
       check_tensor({"weights", result.weights.view(), expected.tensor(name), result.weights_rows, {}},
-                   options.weights_bound);
+                   options.weights_bound, kWeightsBound);
     }
   }
   return verdict;
@@ -168,7 +190,7 @@ int run(const AttendOptions& options) {
     if (result.has_weights) tensors.emplace("weights", result.weights.view());
     write_safetensors(options.out_path, tensors, {{"implementation", result.implementation}});
   }
-  fmt::print("output {}", text(result.output.dims()));
+  fmt::print("output {} {}", name(result.output.type()), text(result.output.dims()));
   if (result.has_weights) fmt::print(", weights {}", text(result.weights.dims()));
   fmt::print(", {} rows see no key, implementation {}\n", result.empty_rows, result.implementation);
   fmt::print("{}", verdict.lines);
@@ -186,7 +208,9 @@ void add_attend(CLI::App* app, Action* chosen) {
       "key_padding_mask [B, Skv] and attn_mask [Sq, Skv] or [B*H, Sq, Skv]; a bool mask hides where True, a float "
       "mask\n"
       "adds. Without: scaled_dot_product_attention on [B, H, S, D]; a bool attn_mask attends where True.\n"
-      "key_lengths [B] hides the keys from there on. A row that sees no key gives 0.");
+      "key_lengths [B] hides the keys from there on. A row that sees no key gives 0.\n"
+      "With bf16 weights (without a layer: a bf16 query) all is computed as bf16 and every input must be; the output\n"
+      "is bf16 then, weights are f32. Other float types are computed as f32.");
   command->add_option("--weights", options->weights_path, "Weights by state-dict names; left out: the core alone");
   command->add_option("--prefix", options->prefix,
                       "Which layer of the weights file, such as encoder.layer.0.self_attn.");
@@ -209,12 +233,15 @@ void add_attend(CLI::App* app, Action* chosen) {
   command->add_option("--out", options->out_path, "Write output and weights here, whole or not at all");
   command->add_option("--check", options->check_path,
                       "Compare with the output and weights of this file; exit 1 beyond a bound");
-  command->add_option("--output-bound", options->output_bound, "Largest error of output that --check lets pass")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--weights-bound", options->weights_bound, "Largest error of weights that --check lets pass")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command
+      ->add_option(
+          "--output-bound", options->output_bound,
+          "Largest error of output that --check lets pass (default 1e-5; in bf16 2^-6 of the largest expected)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--weights-bound", options->weights_bound,
+                   "Largest error of weights that --check lets pass (default 1e-6; in bf16 2^-6)")
+      ->check(CLI::NonNegativeNumber);
   add_execution_options(command, &options->execution);
   command->callback([options, chosen, scale] {
     options->has_scale = scale->count() > 0;

@@ -120,9 +120,10 @@ int run(ProfileOptions options) {
 
   std::FILE* const out = options.json_path == "-" || options.trace_path == "-" ? stderr : stdout;
   fmt::print(out, "{}\n", text(machine));
-  fmt::print(out, "E = {}, S = {}, B = {}, h = {}{}; f32 FMA peak {:.1f} GFLOP/s; mean of {} runs\n{}\n",
+  fmt::print(out, "E = {}, S = {}, B = {}, h = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n",
              options.sizes.embed_dim, options.sizes.seq, options.sizes.batch, options.sizes.heads[0],
-             options.sizes.causal ? ", causal" : "", profile.peak_flops * 1e-9, options.rounds, plan.layer().explain());
+             options.sizes.causal ? ", causal" : "", options.sizes.type == DataType::kBF16 ? ", bf16" : "",
+             profile.peak_flops * 1e-9, type_note(options.sizes), options.rounds, plan.layer().explain());
   print_table(out, profile, workers);
 
   nlohmann::json report = to_json(profile, workers);

@@ -18,30 +18,38 @@ double difference(double got, double expected) {
   return std::isnan(error) ? kNeverPasses : error;
 }
 
-double element(const Tensor& tensor, std::int64_t i) {
-  return tensor.type() == DataType::kF64 ? tensor.data<double>()[i] : static_cast<double>(tensor.data<float>()[i]);
+double element(const ConstTensorView& contiguous, std::int64_t i) {
+  return contiguous.type == DataType::kF64 ? contiguous.as<double>()[i]
+                                           : static_cast<double>(contiguous.as<float>()[i]);
 }
+
+bool is_compared(DataType type) { return type == DataType::kF32 || type == DataType::kF64 || type == DataType::kBF16; }
 
 }  // namespace
 
 Comparison compare(const Comparands& comparands) {
   const ConstTensorView& expected_view = comparands.expected;
-  require(expected_view.type == DataType::kF32 || expected_view.type == DataType::kF64, "expected ", comparands.name,
-          " is ", name(expected_view.type), ", expected f32 or f64");
+  require(is_compared(expected_view.type), "expected ", comparands.name, " is ", name(expected_view.type),
+          ", expected f32, f64 or bf16");
   require(comparands.got.dims == expected_view.dims, "expected ", comparands.name, " has shape ", expected_view.dims,
           ", the result has ", comparands.got.dims);
   Comparison out;
   const std::int64_t count = expected_view.count();
   if (count == 0) return out;
-  const Tensor expected = packed(expected_view);
-  const float* got = comparands.got.as<float>();
+  F32Pool pool;
+  const auto widened = [&](const ConstTensorView& view) {
+    return view.type == DataType::kBF16 ? pool.f32(view, comparands.name) : view;
+  };
+  const Tensor dense = packed(widened(expected_view));
+  const ConstTensorView expected = dense.view();
+  const ConstTensorView got = widened(comparands.got);
   const std::int64_t width = expected_view.dims.rank() > 0 ? expected_view.dims.back() : 1;
   for (std::int64_t row = 0; row * width < count; ++row) {
     const RowState state = comparands.rows[static_cast<std::size_t>(row)];
     bool nan_row = false;
     for (std::int64_t i = 0; i < width; ++i) {
       const double want = element(expected, row * width + i);
-      const double have = got[row * width + i];
+      const double have = element(got, row * width + i);
       if (!std::isnan(want)) {
         if (std::isfinite(want)) out.largest_expected = std::max(out.largest_expected, std::abs(want));
         out.worst = std::max(out.worst, difference(have, want));

@@ -16,10 +16,10 @@ struct Comparison {
   std::int64_t empty_rows_nan = 0;  ///< rows that are NaN in `expected` and see no key in some head
 };
 
-/// `got` is f32 and contiguous, `expected` f32 or f64 of the same dims (throws kInvalidArgument otherwise, with
-/// `name`). A NaN in `got` never passes. A NaN in `expected` passes only in a row of which some head sees no key: a
-/// result of this library is finite there, and exactly known where no head sees any: `empty_value`, repeated over the
-/// row.
+/// `got` is f32 or bf16 and contiguous, `expected` f32, f64 or bf16 of the same dims (throws kInvalidArgument
+/// otherwise, with `name`). A NaN in `got` never passes. A NaN in `expected` passes only in a row of which some head
+/// sees no key: a result of this library is finite there, and exactly known where no head sees any: `empty_value`,
+/// repeated over the row.
 struct Comparands {
   const char* name;
   ConstTensorView got;

@@ -51,6 +51,12 @@ void add_size_options(CLI::App* command, LayerSizes* sizes) {
   command->add_option("--seq", sizes->seq, "Sequence length S")->check(range);
   command->add_option("--batch", sizes->batch, "Batch B")->check(range)->capture_default_str();
   command->add_flag("--causal", sizes->causal, "Query i sees keys 0 to i");
+  command
+      ->add_option_function<std::string>(
+          "--type",
+          [sizes](const std::string& word) { sizes->type = word == "bf16" ? DataType::kBF16 : DataType::kF32; },
+          "Inputs, weights and output (default f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   command->add_option("--heads", sizes->heads, "Head count h, or several: 1,2,4,8; each must divide E")
       ->delimiter(',')
       ->check(range);
@@ -76,12 +82,13 @@ void complete_sizes(LayerSizes* sizes, bool one_head_count) {
   }
 }
 
+std::string type_note(const LayerSizes& sizes) {
+  return sizes.type == DataType::kBF16 ? " (bf16 products may pass it)" : "";
+}
+
 nlohmann::json to_json(const LayerSizes& sizes) {
-  nlohmann::json out = {{"embed_dim", sizes.embed_dim},
-                        {"seq", sizes.seq},
-                        {"batch", sizes.batch},
-                        {"causal", sizes.causal},
-                        {"heads", sizes.heads}};
+  nlohmann::json out = {{"embed_dim", sizes.embed_dim}, {"seq", sizes.seq},         {"batch", sizes.batch},
+                        {"causal", sizes.causal},       {"type", name(sizes.type)}, {"heads", sizes.heads}};
   if (!sizes.preset.empty()) out["preset"] = sizes.preset;
   return out;
 }

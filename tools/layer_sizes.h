@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "headway/tensor.h"
+
 namespace headway::tools {
 
 struct LayerSizes {
@@ -15,10 +17,11 @@ struct LayerSizes {
   std::int64_t seq = 0;
   std::int64_t batch = 1;
   bool causal = false;
+  DataType type = DataType::kF32;  ///< of inputs, weights and output: f32 or bf16
   std::vector<std::int64_t> heads;
 };
 
-/// Adds --preset, --embed-dim, --seq, --batch, --causal and --heads.
+/// Adds --preset, --embed-dim, --seq, --batch, --causal, --type and --heads.
 void add_size_options(CLI::App* command, LayerSizes* sizes);
 
 /// Fills in what the preset says and the line does not. Throws kInvalidArgument for a preset that is not known, a size
@@ -27,5 +30,7 @@ void add_size_options(CLI::App* command, LayerSizes* sizes);
 void complete_sizes(LayerSizes* sizes, bool one_head_count);
 
 nlohmann::json to_json(const LayerSizes& sizes);
+/// What to say after the f32 FMA peak: bf16 products may pass it. Empty for f32.
+std::string type_note(const LayerSizes& sizes);
 
 }  // namespace headway::tools

@@ -22,14 +22,22 @@ bool ends_with(const std::string& text, const std::string& end) {
 class Reader {
  public:
   Reader(const SafetensorsFile& file, const std::string& prefix, F32Pool* pool)
-      : file_(file), prefix_(prefix), pool_(pool) {}
+      : file_(file), prefix_(prefix), pool_(pool) {
+    for (const char* first : kFirstNames) {
+      if (leader_.empty() && has(first)) leader_ = prefix_ + first;
+    }
+    if (!leader_.empty()) type_ = compute_type(file_.tensor(leader_).type);
+  }
+
+  /// Of the layer's first weight, and so of all.
+  DataType type() const { return type_; }
 
   bool has(const std::string& name) const { return file_.has(prefix_ + name); }
   ConstTensorView required(const std::string& name, int rank) const {
     require(has(name), file_.path(), " has no ", prefix_, name);
     const ConstTensorView view = file_.tensor(prefix_ + name);
     require(view.rank() == rank, prefix_, name, " has rank ", view.rank(), ", expected ", rank);
-    return pool_->f32(view, prefix_ + name);
+    return pool_->of(type_, view, prefix_ + name, leader_ + " is");
   }
   ConstTensorView optional(const std::string& name, int rank) const {
     return has(name) ? required(name, rank) : ConstTensorView();
@@ -42,6 +50,8 @@ class Reader {
   const SafetensorsFile& file_;
   const std::string& prefix_;
   F32Pool* pool_;
+  std::string leader_;
+  DataType type_ = DataType::kF32;
 };
 
 void read_projections(const Reader& read, MultiHeadAttentionWeights* views) {
@@ -106,6 +116,7 @@ void refuse_unknown_weights(const SafetensorsFile& file, const std::string& pref
 LayerWeights read_layer_weights(const SafetensorsFile& file, const std::string& prefix) {
   LayerWeights out;
   const Reader read(file, prefix, &out.pool);
+  out.type = read.type();
   read_projections(read, &out.views);
   out.embed_dim = out.views.query.dims[1];
   out.kdim = out.views.key.dims[1];

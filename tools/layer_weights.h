@@ -10,8 +10,9 @@
 
 namespace headway::tools {
 
-/// Views into the file (or into `pool`, for weights that are not f32) and the sizes they imply.
+/// Views into the file (or into `pool`, for weights that are neither f32 nor bf16) and the sizes they imply.
 struct LayerWeights {
+  DataType type = DataType::kF32;  ///< of all views: bf16 when the file's are, else f32
   MultiHeadAttentionWeights views;
   std::int64_t embed_dim = 0;
   std::int64_t kdim = 0;
@@ -22,7 +23,7 @@ struct LayerWeights {
 /// Reads the layer whose names start with `prefix`, in either spelling:
 ///   in_proj_weight | q_proj_weight k_proj_weight v_proj_weight, in_proj_bias, bias_k, bias_v, out_proj.weight|.bias
 ///   q_proj.weight k_proj.weight v_proj.weight (.bias each), out_proj or o_proj .weight|.bias
-/// Throws kInvalidArgument naming the tensor and both numbers.
+/// Throws kInvalidArgument naming the tensor and both numbers, or both types when some are bf16 and some are not.
 LayerWeights read_layer_weights(const SafetensorsFile& file, const std::string& prefix);
 
 /// Throws kInvalidArgument for a name under the prefix that is none of these: such a layer computes something else.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/simd/bf16.h"
 #include "tools/tensors.h"
 
 namespace headway::tools {
@@ -27,6 +28,7 @@ Tensor random_tensor(const Dims& dims, double deviation, std::uint64_t seed) {
 
 MultiHeadAttentionSpec spec_of(const LayerSizes& sizes, std::int64_t heads) {
   MultiHeadAttentionSpec spec;
+  spec.type = sizes.type;
   spec.batch = sizes.batch;
   spec.query_len = sizes.seq;
   spec.key_len = sizes.seq;
@@ -46,13 +48,28 @@ RandomLayer::RandomLayer(const LayerSizes& sizes)
       in_proj_bias(random_tensor({3 * embed_dim}, 0.1, 2)),
       out_weight(random_tensor({embed_dim, embed_dim}, 1 / std::sqrt(static_cast<double>(embed_dim)), 3)),
       out_bias(random_tensor({embed_dim}, 0.1, 4)),
-      input(random_tensor({sizes.batch, sizes.seq, embed_dim}, 1, 5)) {}
+      input(random_tensor({sizes.batch, sizes.seq, embed_dim}, 1, 5)) {
+  if (sizes.type != DataType::kBF16) return;
+  const Bf16Kernels kernels = bf16_kernels();
+  Tensor* const whole[kTensors] = {&in_proj_weight, &in_proj_bias, &out_weight, &out_bias, &input};
+  for (int i = 0; i < kTensors; ++i) {
+    halves_[i] = Tensor(DataType::kBF16, whole[i]->dims());
+    kernels.narrow(whole[i]->data<float>(), halves_[i].data<BFloat16>(), whole[i]->count());
+    kernels.widen(halves_[i].data<BFloat16>(), whole[i]->data<float>(), whole[i]->count());
+  }
+}
+
+ConstTensorView RandomLayer::given(int which) const {
+  if (halves_[which].type() == DataType::kBF16) return halves_[which].view();
+  const Tensor* const whole[kTensors] = {&in_proj_weight, &in_proj_bias, &out_weight, &out_bias, &input};
+  return whole[which]->view();
+}
 
 MultiHeadAttentionWeights RandomLayer::views() const {
   MultiHeadAttentionWeights views;
-  split_in_proj(in_proj_weight.view(), in_proj_bias.view(), &views);
-  views.output = out_weight.view();
-  views.output_bias = out_bias.view();
+  split_in_proj(given(kInProjWeight), given(kInProjBias), &views);
+  views.output = given(kOutWeight);
+  views.output_bias = given(kOutBias);
   return views;
 }
 
@@ -60,7 +77,9 @@ double estimated_bytes(const LayerSizes& sizes, std::size_t plans) {
   const double width = static_cast<double>(sizes.embed_dim);
   const double rows = static_cast<double>(sizes.batch) * static_cast<double>(sizes.seq);
   const double weights = 4 * width * width, rows_bytes = 5 * rows * width;
-  return 4 * (weights + rows_bytes + static_cast<double>(plans) * (weights + rows_bytes));
+  const double element_bytes = static_cast<double>(size_bytes(sizes.type));
+  const double random = sizes.type == DataType::kBF16 ? 4 + element_bytes : element_bytes;
+  return (random + element_bytes * static_cast<double>(plans)) * (weights + rows_bytes);
 }
 
 PlannedLayer::PlannedLayer(const LayerSizes& sizes, std::int64_t heads, const RandomLayer& random,
@@ -68,8 +87,8 @@ PlannedLayer::PlannedLayer(const LayerSizes& sizes, std::int64_t heads, const Ra
     : layer_(spec_of(sizes, heads), random.views(), execution.attention),
       threads_(execution.threads),
       workspace_(layer_.workspace_bytes(threads_.workers())),
-      output_(nan_tensor({sizes.batch, sizes.seq, sizes.embed_dim})) {
-  args_.query = random.input.view();
+      output_(nan_tensor({sizes.batch, sizes.seq, sizes.embed_dim}, sizes.type)) {
+  args_.query = random.input_view();
   args_.key = args_.query;
   args_.value = args_.query;
   args_.out = output_.view();

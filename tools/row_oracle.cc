@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "tools/tensors.h"
+
 namespace headway::tools {
 namespace {
 
@@ -72,10 +74,13 @@ void attend_head(const Problem& p, std::int64_t h, std::int64_t i, double* out) 
 RowCheck check_output(const LayerSizes& sizes, std::int64_t heads, const RandomLayer& random, const Tensor& output,
                       const Threads& threads) {
   RowCheck check;
-  const float* got = output.data<float>();
-  // Sums of E terms in f32 err by some multiple of √E roundings.
+  F32Pool pool;
+  const ConstTensorView widened = pool.f32(output.view(), "output");
+  const float* got = widened.as<float>();
+  // Sums of E terms in f32 err by some multiple of √E roundings; bf16 rounds five intermediates to 8 bits besides.
   const double epsilon = std::numeric_limits<float>::epsilon();
-  const double relative = std::max(1e-5, 4 * epsilon * std::sqrt(static_cast<double>(sizes.embed_dim)));
+  const double relative = std::max(output.type() == DataType::kBF16 ? 1.0 / 64 : 1e-5,
+                                   4 * epsilon * std::sqrt(static_cast<double>(sizes.embed_dim)));
   if (!std::all_of(got, got + output.count(), [](float value) { return std::isfinite(value); })) {
     check.worst = std::numeric_limits<double>::infinity();
     check.bound = relative;

@@ -35,9 +35,10 @@ std::string sweep_table(const Sweep& sweep) {
   fmt::memory_buffer out;
   const auto to = std::back_inserter(out);
   fmt::format_to(to, "{}\n", text(sweep.machine));
-  fmt::format_to(to, "E = {}, S = {}, B = {}{}; f32 FMA peak {:.1f} GFLOP/s; {} rounds\n", sweep.sizes.embed_dim,
-                 sweep.sizes.seq, sweep.sizes.batch, sweep.sizes.causal ? ", causal" : "", sweep.fma_peak_flops * 1e-9,
-                 sweep.rounds);
+  fmt::format_to(to, "E = {}, S = {}, B = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; {} rounds\n", sweep.sizes.embed_dim,
+                 sweep.sizes.seq, sweep.sizes.batch, sweep.sizes.causal ? ", causal" : "",
+                 sweep.sizes.type == DataType::kBF16 ? ", bf16" : "", sweep.fma_peak_flops * 1e-9,
+                 type_note(sweep.sizes), sweep.rounds);
   fmt::format_to(to, "GF/s and % of peak are of the nominal matrix flops; ± is half of (slowest - fastest) round\n");
   fmt::format_to(to, "{:>6} {:>6} {:>12} {:>14} {:>14} {:>10} {:>11} {:>6} {:>8} {:>7}  {}\n", "h", "D", "parameters",
                  "GFLOP nominal", "GFLOP executed", "Mexp", "median ms", "±", "GF/s", "% peak", "implementation");

@@ -59,6 +59,16 @@ View unit_axis(View view, int axis) {
 
 }  // namespace
 
+DataType compute_type(DataType type) { return type == DataType::kBF16 ? DataType::kBF16 : DataType::kF32; }
+
+ConstTensorView F32Pool::of(DataType type, const ConstTensorView& view, const std::string& name,
+                            const std::string& leader) {
+  if (!view) return view;
+  require(compute_type(view.type) == type, name, " is ", headway::name(view.type), ", expected ", headway::name(type),
+          " as ", leader);
+  return type == DataType::kBF16 ? view : f32(view, name);
+}
+
 ConstTensorView F32Pool::f32(const ConstTensorView& view, const std::string& name) {
   if (!view || view.type == DataType::kF32) return view;
   switch (view.type) {
@@ -94,9 +104,12 @@ Tensor packed(const ConstTensorView& view) {
   return out;
 }
 
-Tensor nan_tensor(const Dims& dims) {
-  Tensor out(DataType::kF32, dims);
-  if (out.count() > 0) {
+Tensor nan_tensor(const Dims& dims, DataType type) {
+  Tensor out(type, dims);
+  if (out.count() == 0) return out;
+  if (type == DataType::kBF16) {
+    std::fill_n(out.data<BFloat16>(), out.count(), BFloat16{0x7FC0});
+  } else {
     std::fill_n(out.data<float>(), out.count(), std::numeric_limits<float>::quiet_NaN());
   }
   return out;

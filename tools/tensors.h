@@ -8,9 +8,15 @@
 
 namespace headway::tools {
 
+/// What attention on tensors of this type is computed in: bf16 for bf16, f32 for the rest.
+DataType compute_type(DataType type);
+
 /// Keeps what had to be converted alive beside the views of what had not.
 class F32Pool {
  public:
+  /// `view` for attention computed in `type`: f32(), or a bf16 tensor as it is. Throws kInvalidArgument, saying that
+  /// `type` is that of `leader`, when one of both is bf16 and the other is not. An absent view stays absent.
+  ConstTensorView of(DataType type, const ConstTensorView& view, const std::string& name, const std::string& leader);
   /// `view` itself when it is f32, else an f32 copy of an f64, f16 or bf16 tensor. Throws kInvalidArgument with `name`
   /// and both types for the rest. An absent view stays absent.
   ConstTensorView f32(const ConstTensorView& view, const std::string& name);
@@ -26,8 +32,8 @@ ConstTensorView with_unit_axis(const ConstTensorView& view, int axis);
 TensorView with_unit_axis(const TensorView& view, int axis);
 /// Contiguous copy.
 Tensor packed(const ConstTensorView& view);
-/// An f32 tensor of NaN: what is not written shows.
-Tensor nan_tensor(const Dims& dims);
+/// An f32 or bf16 tensor of NaN: what is not written shows.
+Tensor nan_tensor(const Dims& dims, DataType type = DataType::kF32);
 /// "[4, 49, 384]"
 std::string text(const Dims& dims);
 

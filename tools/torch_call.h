@@ -53,8 +53,8 @@ struct SdpaCall {
 enum class RowState : char { kSeesKeys, kSomeHeadsEmpty, kAllHeadsEmpty };
 
 struct CallResult {
-  Tensor output;   ///< in the axes that torch returns
-  Tensor weights;  ///< likewise; of no element unless asked for
+  Tensor output;   ///< in the axes that torch returns; bf16 when the call was, else f32
+  Tensor weights;  ///< likewise, f32 always; of no element unless asked for
   bool has_weights = false;
   std::vector<RowState> output_rows;   ///< a state for each innermost row of output
   std::vector<RowState> weights_rows;  ///< likewise
@@ -63,6 +63,7 @@ struct CallResult {
   std::string implementation;
 };
 
+/// Both run in bf16 when the weights, or the query, are bf16, and then all inputs must be; else in f32.
 /// Both throw kInvalidArgument naming the tensor and both numbers.
 CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Execution& execution);
 CallResult call_sdpa(const SdpaCall& call, const Execution& execution);

@@ -106,9 +106,13 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   set_variant(call, &spec);
 
   F32Pool pool;
-  args.query = pool.f32(args.query, "query");
-  args.key = spec.self_attention ? args.query : pool.f32(args.key, "key");
-  args.value = spec.self_attention ? args.query : pool.f32(args.value, "value");
+  spec.type = weights.type;
+  const auto input = [&](const ConstTensorView& view, const char* name) {
+    return pool.of(spec.type, view, name, "the weights are");
+  };
+  args.query = input(args.query, "query");
+  args.key = spec.self_attention ? args.query : input(args.key, "key");
+  args.value = spec.self_attention ? args.query : input(args.value, "value");
   args.mask = attention_mask(pool.mask(call.attn_mask, "attn_mask"), spec);
   args.key_mask =
       padding_mask(pool.mask(call.key_padding_mask, "key_padding_mask"), unbatched, spec.batch, spec.key_len);
@@ -120,7 +124,7 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   const Dims output_dims = unbatched          ? Dims{spec.query_len, spec.embed_dim}
                            : call.batch_first ? Dims{spec.batch, spec.query_len, spec.embed_dim}
                                               : Dims{spec.query_len, spec.batch, spec.embed_dim};
-  result.output = nan_tensor(output_dims);
+  result.output = nan_tensor(output_dims, spec.type);
   const TensorView output = result.output.view();
   args.out = unbatched ? with_unit_axis(output, 0) : call.batch_first ? output : output.permuted({1, 0, 2});
 
@@ -153,7 +157,8 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   }
   result.empty_output.assign(static_cast<std::size_t>(spec.embed_dim), 0.0f);
   if (weights.views.output_bias) {
-    const Tensor bias = packed(weights.views.output_bias);
+    F32Pool values;
+    const Tensor bias = packed(values.f32(weights.views.output_bias, "output bias"));
     result.empty_output.assign(bias.data<float>(), bias.data<float>() + bias.count());
   }
   return result;

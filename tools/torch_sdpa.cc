@@ -84,13 +84,16 @@ CallResult call_sdpa(const SdpaCall& call, const Execution& execution) {
   const Dims outer_kv_heads = has_heads ? joined(outer, {kv_heads}) : outer;
 
   F32Pool pool;
+  const DataType type = compute_type(call.query.type);
+  const auto input = [&](const ConstTensorView& view, const char* name) {
+    return pool.of(type, view, name, "query is");
+  };
   Tensor storage[4];
   AttentionArgs args;
-  args.query =
-      folded(pool.f32(call.query, "query").broadcast_to(joined(outer_heads, {query_len, head_dim})), &storage[0]);
-  args.key = folded(pool.f32(call.key, "key").broadcast_to(joined(outer_kv_heads, {key_len, head_dim})), &storage[1]);
-  args.value = folded(pool.f32(call.value, "value").broadcast_to(joined(outer_kv_heads, {key_len, value_head_dim})),
-                      &storage[2]);
+  args.query = folded(input(call.query, "query").broadcast_to(joined(outer_heads, {query_len, head_dim})), &storage[0]);
+  args.key = folded(input(call.key, "key").broadcast_to(joined(outer_kv_heads, {key_len, head_dim})), &storage[1]);
+  args.value =
+      folded(input(call.value, "value").broadcast_to(joined(outer_kv_heads, {key_len, value_head_dim})), &storage[2]);
   args.mask = pool.mask(call.attn_mask, "attn_mask");
   if (args.mask) {
     const Dims whole = joined(outer_heads, {query_len, key_len});
@@ -103,6 +106,7 @@ CallResult call_sdpa(const SdpaCall& call, const Execution& execution) {
   args.key_lengths = call.key_lengths;
 
   AttentionSpec spec;
+  spec.type = type;
   spec.batch = args.query.dims[0];
   spec.num_heads = heads;
   spec.num_kv_heads = kv_heads;
@@ -120,7 +124,7 @@ CallResult call_sdpa(const SdpaCall& call, const Execution& execution) {
   if (call.variant.weights == WantedWeights::kPerHead) spec.scores_output = ScoresOutput::kProbabilities;
 
   CallResult result;
-  result.output = nan_tensor(joined(outer_heads, {query_len, value_head_dim}));
+  result.output = nan_tensor(joined(outer_heads, {query_len, value_head_dim}), type);
   const Dims core_out = {spec.batch, heads, query_len, value_head_dim};
   args.out = result.output.view().reshaped(core_out);
   if (call.variant.weights != WantedWeights::kNone) {

@@ -37,6 +37,8 @@ TEST(Command, BadUseIsOneLineAndTwo) {
   expect_refused(folder, "sweep --embed-dim 64 --seq 8 --heads 1 --implementation magic", "tiled");
   expect_refused(folder, "sweep --embed-dim 64 --seq 8 --heads 1 --simd MMX", "MMX");
   expect_refused(folder, "sweep --embed-dim 64 --seq 8 --heads 1 --threads 0", "--threads");
+  expect_refused(folder, "sweep --embed-dim 64 --seq 8 --heads 1 --type f16", "--type");
+  expect_refused(folder, "profile --embed-dim 64 --seq 8 --heads 1 --type 3", "--type");
   expect_refused(folder, "sweep --embed-dim 1048576 --seq 1048576 --heads 1", "GB");
   expect_refused(folder, "profile --embed-dim 64 --seq 8 --heads 1,2", "2 values, expected 1");
   expect_refused(folder, "attend", "--input");
@@ -96,6 +98,26 @@ TEST(Command, SweepReportsEveryHeadCount) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5);
   EXPECT_EQ(csv.rfind("heads,head_dim,parameters,", 0), 0u);
   EXPECT_EQ(folder.files(), (std::vector<std::string>{"s.csv", "s.json"}));
+}
+
+TEST(Command, SweepAndProfileTakeBf16) {
+  const CommandFolder folder;
+  const std::string sizes = " --embed-dim 64 --seq 40 --threads 2 --rounds 2 --type bf16 --json j.json --heads ";
+  CommandResult result = folder.run("sweep" + sizes + "1,4,16");
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.error;
+  EXPECT_NE(result.out.find(", bf16; f32 FMA peak"), std::string::npos) << result.out;
+  const json sweep = json::parse(folder.read("j.json"));
+  EXPECT_EQ(sweep.at("config").at("type"), "bf16");
+  for (const json& row : sweep.at("rows")) {
+    EXPECT_GT(row.at("worst_error"), 1e-5) << "an output that was rounded to bf16 is off by more";
+    EXPECT_LE(row.at("worst_error"), row.at("error_bound"));
+  }
+  result = folder.run("profile" + sizes + "4");
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.error;
+  EXPECT_NE(result.out.find(", bf16; f32 FMA peak"), std::string::npos) << result.out;
+  EXPECT_EQ(json::parse(folder.read("j.json")).at("config").at("type"), "bf16");
+  ASSERT_EQ(folder.run("profile --embed-dim 64 --seq 40 --rounds 1 --type f32 --json j.json --heads 4").exit_code, 0);
+  EXPECT_EQ(json::parse(folder.read("j.json")).at("config").at("type"), "f32");
 }
 
 TEST(Command, SweepHonoursCausalAndForcedPath) {
