@@ -6,9 +6,11 @@
 #include <limits>
 #include <sstream>
 
+#include "ops/multi_head_attention/mha_spec.h"
 #include "ops/numeric.h"
 #include "ops/reference/reference_mha.h"
 #include "tests/numerical_bound.h"
+#include "tests/ops/multi_head_attention/bf16_bound.h"
 
 namespace headway::testing {
 namespace {
@@ -20,13 +22,6 @@ namespace {
 constexpr double kLayerBound = 8;
 // Scores and probabilities: relative to 1 + |exact|.
 constexpr double kScoreBound = 64;
-
-// bf16, besides: out is rounded once, 2^-8·|exact| at most. The context and the projected value are rounded before,
-// each by up to 2^-8 of the largest value; these errors go both ways and are summed with the row Wo[e] as weights, so
-// that its norm is what remains of them: 2^-8 · kBf16LayerBound · ‖Wo[e]‖ · max|v|. Rounding q and k shifts a score by
-// up to 2^-8 of its terms, in both directions, and so its weight by that share: the constant allows for it.
-constexpr double kBf16LayerBound = 3;
-constexpr double kBf16ScoreBound = 16;
 
 constexpr BFloat16 kPoison{0x7FC5};
 
@@ -136,6 +131,8 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
   given_inputs_ = inputs_;
   for (ConstTensorView* view : {&given_inputs_.query, &given_inputs_.key, &given_inputs_.value}) *view = given(*view);
 }
+
+AttentionSpec LayerCase::core_spec() const { return complete_spec(shape_.spec, shape_.bias_kv).attention; }
 
 float* LayerCase::floats(std::size_t count) {
   float_memory_.emplace_back(count + 1, std::numeric_limits<float>::quiet_NaN());

@@ -31,6 +31,8 @@ class LayerCase {
   LayerCase& operator=(const LayerCase&) = delete;
 
   const MultiHeadAttentionSpec& spec() const { return shape_.spec; }
+  /// The core's, with its sizes: what an implementation may refuse.
+  AttentionSpec core_spec() const;
   /// Of the spec's type.
   const MultiHeadAttentionWeights& weights() const { return given_weights_; }
   /// Arguments with fresh, poisoned outputs.

@@ -25,7 +25,7 @@ void expect_matches_in(DataType type, LayerShape shape, const Threads& threads) 
   shape.spec.attention.type = type;
   LayerCase layer(shape);
   for (const std::string& implementation : attention_implementations()) {
-    if (!refusal({implementation, ""}, layer.spec().attention).empty()) continue;
+    if (!refusal({implementation, ""}, layer.core_spec()).empty()) continue;
     const MultiHeadAttention mha(layer.spec(), layer.weights(), {.implementation = implementation});
     const AlignedBuffer workspace(mha.workspace_bytes(threads.workers()));
     const MultiHeadAttentionArgs args = layer.args();
@@ -59,6 +59,22 @@ TEST(LayerOptions, SelfAttention) {
     for (const bool biases : {false, true}) {
       shape.spec.self_attention = self;
       shape.biases = biases;
+      expect_matches(shape);
+    }
+  }
+}
+
+/// What bf16 products want, and a few rows, which they do not.
+TEST(LayerOptions, WidthsOfWholeTiles) {
+  for (const std::int64_t width : {64, 128, 192}) {
+    for (const std::int64_t rows : {1, 9, 70}) {
+      LayerShape shape = plain();
+      shape.spec.embed_dim = width;
+      shape.spec.num_heads = width / 32;
+      shape.spec.query_len = shape.spec.key_len = rows;
+      shape.spec.self_attention = rows == 70;
+      expect_matches(shape);
+      shape.bias_kv = true;
       expect_matches(shape);
     }
   }
