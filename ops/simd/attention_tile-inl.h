@@ -208,10 +208,12 @@ inline void Softmax(const SoftmaxTile& t) {
 template <int kFirst, int kRows, int kVectors>
 HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT value, std::int64_t key_stride,
                             const float* HWY_RESTRICT scores, std::int64_t group, std::int64_t keys) {
+  // Written out for whole tiles alone: the narrow ones of the edge cost more to compile than they would gain.
+  constexpr int kTogether = kRows == TileRows(kVectors) ? kStepsTogether : 1;
   std::int64_t j = 0;
-  for (; j + kStepsTogether <= keys; j += kStepsTogether) {
+  for (; j + kTogether <= keys; j += kTogether) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kStepsTogether; ++i, value += key_stride, scores += group) {
+    for (int i = 0; i < kTogether; ++i, value += key_stride, scores += group) {
       tile.template Step<kFirst>(scores, [&](int r) HWY_ATTR { return value[r]; });
     }
   }
