@@ -40,6 +40,7 @@ std::string few_queries_refusal(const AttentionSpec& spec);
 std::string few_queries_reluctance(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_few_queries(const AttentionSpec& spec);
 std::string tiled_refusal(const AttentionSpec& spec);
+std::string tiled_reluctance(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec);
 std::string onednn_tiles_refusal(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const AttentionSpec& spec);

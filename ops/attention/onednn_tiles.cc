@@ -7,6 +7,7 @@
 #include "ops/attention/onednn_tiles_block.h"
 #include "ops/attention/onednn_tiles_pieces.h"
 #include "ops/attention/spec.h"
+#include "ops/matmul/onednn_bf16_check.h"
 
 namespace headway {
 namespace {
@@ -28,7 +29,7 @@ class OnednnTiles : public AttentionImplementation {
 
  private:
   std::int64_t floats() const {
-    return query_floats_ + scores_floats_ + context_floats_ + 2 * row_floats_ + keys_floats_;
+    return query_floats_ + scores_floats_ + weights_floats_ + context_floats_ + 2 * row_floats_ + keys_floats_;
   }
   std::set<std::int64_t> widths() const;
   void make_matmuls();
@@ -37,22 +38,27 @@ class OnednnTiles : public AttentionImplementation {
 
   AttentionSpec spec_;
   std::int64_t blocks_;
-  std::int64_t query_floats_, scores_floats_, context_floats_, row_floats_, keys_floats_;
+  std::int64_t granule_;
+  std::int64_t query_floats_, scores_floats_, weights_floats_, context_floats_, row_floats_, keys_floats_;
   std::size_t matmul_bytes_ = 0;
   SoftmaxKernels kernels_;
+  Bf16Kernels bf16_kernels_;
   TileMatmulCache matmuls_;
 };
 
 OnednnTiles::OnednnTiles(const AttentionSpec& spec)
     : spec_(spec),
       blocks_((spec.query_len + kBlockRows - 1) / kBlockRows),
+      granule_(piece_granule(spec.type)),
       query_floats_(round_up_to_line(kBlockRows * spec.head_dim)),
-      scores_floats_(kBlockRows * most_columns(spec.key_len)),
+      scores_floats_(kBlockRows * most_columns(spec.key_len, granule_)),
+      weights_floats_(spec.type == DataType::kBF16 ? scores_floats_ / 2 : 0),
       context_floats_(round_up_to_line(kBlockRows * spec.value_head_dim)),
-      row_floats_(most_columns(spec.key_len)),
-      keys_floats_(std::min(kPieceKeys, most_columns(spec.key_len)) *
+      row_floats_(most_columns(spec.key_len, granule_)),
+      keys_floats_(std::min(kPieceKeys, most_columns(spec.key_len, granule_)) *
                    round_up_to_line(std::max(spec.head_dim, spec.value_head_dim))),
       kernels_(softmax_kernels()),
+      bf16_kernels_(bf16_kernels()),
       matmuls_(kMostMatmuls) {
   make_matmuls();
 }
@@ -66,12 +72,12 @@ std::set<std::int64_t> OnednnTiles::widths() const {
     for (std::int64_t begin = 0; begin < spec_.query_len; begin += kBlockRows) {
       const KeyRange range = all ? KeyRange{0, visibility.tail_begin()}
                                  : visibility.any(begin, std::min(begin + kBlockRows, spec_.query_len));
-      each_piece(range, {visibility.tail_begin(), visibility.tail_end()},
+      each_piece(range, {visibility.tail_begin(), visibility.tail_end()}, granule_,
                  [&](const KeyPiece& piece) { widths.insert(piece.columns); });
     }
     return widths;
   }
-  for (std::int64_t width = 16; width < 64; width += 16) widths.insert(width);
+  for (std::int64_t width = granule_; width <= 64; width += granule_) widths.insert(width);
   for (std::int64_t width = 64; width <= std::min(kPieceKeys, spec_.key_len); width += 64) widths.insert(width);
   return widths;
 }
@@ -84,17 +90,19 @@ void OnednnTiles::make_matmuls() {
   for (const std::int64_t rows : {std::min(kBlockRows, spec_.query_len), spec_.query_len % kBlockRows}) {
     if (rows == 0 || spec_.batch == 0) continue;
     for (const std::int64_t width : widths()) {
-      const std::size_t needs[] = {matmuls_.scratch_bytes({rows, width, d, d, d, width, true, false}),
-                                   matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, false}),
-                                   matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, true})};
+      const DataType type = spec_.type;
+      const std::size_t needs[] = {matmuls_.scratch_bytes({rows, width, d, d, d, width, true, false, type}),
+                                   matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, false, type}),
+                                   matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, true, type})};
       for (const std::size_t bytes : needs) matmul_bytes_ = std::max(matmul_bytes_, (bytes + 63) / 64 * 64);
     }
   }
 }
 
 std::string OnednnTiles::explain() const {
-  return "oneDNN " + onednn_version() + ", query blocks of " + std::to_string(kBlockRows) + ", products of up to " +
-         std::to_string(kPieceKeys) + " keys, " + std::to_string(workspace_bytes(1)) + " bytes a worker";
+  return "oneDNN " + onednn_version() + " in " + name(spec_.type) + ", query blocks of " + std::to_string(kBlockRows) +
+         ", products of up to " + std::to_string(kPieceKeys) + " keys, " + std::to_string(workspace_bytes(1)) +
+         " bytes a worker";
 }
 
 OnednnBlockScratch OnednnTiles::scratch(std::byte* workspace, int worker) const {
@@ -106,12 +114,14 @@ OnednnBlockScratch OnednnTiles::scratch(std::byte* workspace, int worker) const 
     return taken;
   };
   OnednnBlockScratch at{};
-  at.query = take(query_floats_);
+  at.query = reinterpret_cast<std::byte*>(take(query_floats_));
   at.scores = take(scores_floats_);
+  // In f32 the weights take the place of the scores.
+  at.weights = reinterpret_cast<std::byte*>(weights_floats_ > 0 ? take(weights_floats_) : at.scores);
   at.context = take(context_floats_);
   at.row = take(row_floats_);
   at.bias = take(row_floats_);
-  at.keys = take(keys_floats_);
+  at.keys = reinterpret_cast<std::byte*>(take(keys_floats_));
   at.matmul = reinterpret_cast<std::byte*>(next);
   at.matmul_bytes = matmul_bytes_;
   return at;
@@ -129,7 +139,7 @@ void OnednnTiles::clear_scores(const AttentionArgs& args, std::int64_t batch, st
 void OnednnTiles::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads,
                       Profiler* profiler) const {
   const BiasSource bias(spec_, args);
-  const OnednnRun shared{spec_, args, bias, matmuls_, kernels_, profiler};
+  const OnednnRun shared{spec_, args, bias, matmuls_, kernels_, bf16_kernels_, profiler};
   // Heads are averaged by one task in turn: the order of the sum must not depend on the threads.
   const bool mean = spec_.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t heads_a_task = mean ? spec_.num_heads : 1;
@@ -150,7 +160,13 @@ void OnednnTiles::run(const AttentionArgs& args, std::byte* workspace, const Thr
 }  // namespace
 
 std::string onednn_tiles_refusal(const AttentionSpec& spec) {
-  return spec.type == DataType::kF32 ? std::string() : std::string("takes f32 only");
+  if (spec.type == DataType::kF32) return {};
+  for (const std::int64_t width : {spec.head_dim, spec.value_head_dim}) {
+    if (width % onednn::kBf16DepthMultiple == 0) continue;
+    return "in bf16 a head width of " + std::to_string(width) + " is not a multiple of " +
+           std::to_string(onednn::kBf16DepthMultiple);
+  }
+  return onednn::plain_bf16_refusal();
 }
 
 std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const AttentionSpec& spec) {

@@ -3,11 +3,12 @@
 #include "ops/attention/onednn_tiles_block.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "ops/attention/implementation.h"
+#include "ops/numeric.h"
 
 namespace headway {
 namespace {
@@ -15,14 +16,62 @@ namespace {
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// [S, width] of one head as a pointer to its first element.
-const float* head_data(const ConstTensorView& t, std::int64_t b, std::int64_t h) {
-  return t.as<float>() + b * t.strides[0] + h * t.strides[1];
+/// Row `row` of the [S, width] of one head.
+template <class Real>
+const Real* row_of(const ConstTensorView& t, std::int64_t b, std::int64_t h, std::int64_t row) {
+  return t.as<Real>() + b * t.strides[0] + h * t.strides[1] + row * t.strides[2];
+}
+const std::byte* row_bytes_of(const ConstTensorView& t, std::int64_t b, std::int64_t h, std::int64_t row) {
+  return t.data +
+         (b * t.strides[0] + h * t.strides[1] + row * t.strides[2]) * static_cast<std::int64_t>(size_bytes(t.type));
+}
+
+/// to[c] = scale · from[c · stride].
+void scale_row(const Bf16Kernels&, const float* from, std::int64_t stride, float scale, std::int64_t n, float* to) {
+  if (stride == 1) {
+    for (std::int64_t c = 0; c < n; ++c) to[c] = from[c] * scale;
+  } else {
+    for (std::int64_t c = 0; c < n; ++c) to[c] = from[c * stride] * scale;
+  }
+}
+void scale_row(const Bf16Kernels& kernels, const BFloat16* from, std::int64_t stride, float scale, std::int64_t n,
+               BFloat16* to) {
+  if (stride == 1) return kernels.scale(from, scale, to, n);
+  for (std::int64_t c = 0; c < n; ++c) to[c] = to_bfloat16(widen(from[c * stride]) * scale);
+}
+
+/// Rows of a piece side by side from rows of any strides, zeros beyond the last key.
+template <class Real>
+void copy_rows(const Real* from, std::int64_t row_stride, std::int64_t column_stride, const KeyPiece& piece,
+               std::int64_t width, Real* to) {
+  for (std::int64_t j = 0; j < piece.columns; ++j, to += width) {
+    const Real* row = from + j * row_stride;
+    for (std::int64_t c = 0; c < width; ++c) to[c] = j < piece.keys ? row[c * column_stride] : Real{};
+  }
+}
+
+/// A power of two and what is left of a scale, in [1, 2) but for the sign: bf16 numbers times the power are exact.
+struct SplitScale {
+  float power = 1;
+  float rest = 1;
+};
+SplitScale split(float scale) {
+  if (scale == 0) return {.power = 0, .rest = 1};
+  int exponent = 0;
+  const float fraction = std::frexp(scale, &exponent);
+  return {.power = std::ldexp(1.0f, exponent - 1), .rest = 2 * fraction};
+}
+
+bool all_finite(const float* x, std::int64_t count) {
+  // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers vectorise.
+  std::uint32_t carried = 0;
+  for (std::int64_t i = 0; i < count; ++i) carried |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu) + 0x00800000u;
+  return carried < 0x80000000u;
 }
 
 bool writes_all_keys(ScoresOutput mode) { return mode == ScoresOutput::kScaled || mode == ScoresOutput::kSoftcapped; }
 
-std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t bytes_of_floats(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
 }  // namespace
 
@@ -32,6 +81,8 @@ OnednnBlock::OnednnBlock(const OnednnRun& run, const Place& place, const OnednnB
   tail_ = {visibility_.tail_begin(), visibility_.tail_end()};
   if (writes_all_keys(run.spec.scores_output)) range_ = {0, visibility_.tail_begin()};
   kv_head_ = place.head / (run.spec.num_heads / run.spec.num_kv_heads);
+  bf16_ = run.spec.type == DataType::kBF16;
+  std::fill_n(sum_, kBlockRows, 1.0f);
   pieces([&](const KeyPiece& piece) {
     columns_ += piece.columns;
     ++num_pieces_;
@@ -54,17 +105,24 @@ void OnednnBlock::scale_query() {
   ProfileScope scope(run_.profiler, worker_, kZonePack);
   const ConstTensorView& q = run_.args.query;
   const std::int64_t d = run_.spec.head_dim;
-  const float scale = *run_.spec.scale;
-  for (std::int64_t i = 0; i < place_.rows; ++i) {
-    const float* from = head_data(q, place_.batch, place_.head) + (place_.begin + i) * q.strides[2];
-    float* to = at_.query + i * d;
-    if (q.strides[3] == 1) {
-      for (std::int64_t c = 0; c < d; ++c) to[c] = from[c] * scale;
-    } else {
-      for (std::int64_t c = 0; c < d; ++c) to[c] = from[c * q.strides[3]] * scale;
+  const auto scale_rows = [&]<class Real>(Real, float scale) {
+    for (std::int64_t i = 0; i < place_.rows; ++i) {
+      const Real* from = row_of<Real>(q, place_.batch, place_.head, place_.begin + i);
+      scale_row(run_.bf16, from, q.strides[3], scale, d, reinterpret_cast<Real*>(at_.query) + i * d);
     }
+  };
+  if (bf16_) {
+    const SplitScale scale = split(*run_.spec.scale);
+    scale_rows(BFloat16{}, scale.power);
+    rest_of_scale_ = scale.rest;
+  } else {
+    scale_rows(float{}, *run_.spec.scale);
   }
-  scope.add({.bytes = bytes_of(2 * place_.rows * d)});
+  scope.add({.bytes = bytes_of_elements(2 * place_.rows * d)});
+}
+
+std::int64_t OnednnBlock::bytes_of_elements(std::int64_t count) const {
+  return count * static_cast<std::int64_t>(size_bytes(run_.spec.type));
 }
 
 float* OnednnBlock::score_row(const KeyPiece& piece, std::int64_t i) const {
@@ -81,11 +139,14 @@ bool OnednnBlock::in_place(const ConstTensorView& t, const KeyPiece& piece, cons
 
 /// Rows of a piece copied side by side, zeros beyond the last key.
 OnednnBlock::Rows OnednnBlock::dense_rows(const ConstTensorView& t, const KeyPiece& piece, std::int64_t width) const {
-  const float* from = head_data(t, place_.batch, kv_head_) + piece.key * t.strides[2];
-  for (std::int64_t j = 0; j < piece.columns; ++j) {
-    float* to = at_.keys + j * width;
-    const float* row = from + j * t.strides[2];
-    for (std::int64_t c = 0; c < width; ++c) to[c] = j < piece.keys ? row[c * t.strides[3]] : 0.0f;
+  const auto copy = [&]<class Real>(Real) {
+    const Real* from = row_of<Real>(t, place_.batch, kv_head_, piece.key);
+    copy_rows(from, t.strides[2], t.strides[3], piece, width, reinterpret_cast<Real*>(at_.keys));
+  };
+  if (bf16_) {
+    copy(BFloat16{});
+  } else {
+    copy(float{});
   }
   return {at_.keys, width};
 }
@@ -95,117 +156,15 @@ void OnednnBlock::score() {
   const ConstTensorView& k = run_.args.key;
   const std::int64_t d = run_.spec.head_dim;
   pieces([&](const KeyPiece& piece) {
-    TileMatmulSpec spec{place_.rows, piece.columns, d, d, k.strides[2], piece.columns, true, false};
-    Rows rows{head_data(k, place_.batch, kv_head_) + piece.key * k.strides[2], k.strides[2]};
+    TileMatmulSpec spec{place_.rows, piece.columns, d, d, k.strides[2], piece.columns, true, false, k.type};
+    Rows rows{row_bytes_of(k, place_.batch, kv_head_, piece.key), k.strides[2]};
     if (!in_place(k, piece, spec)) rows = dense_rows(k, piece, d);
     spec.b_stride = rows.stride;
     run_.matmuls.run(spec, at_.query, rows.data, score_row(piece, 0), at_.matmul, at_.matmul_bytes);
   });
   scope.add({.flops_nominal = 2 * d * pairs_,
              .flops_executed = 2 * d * place_.rows * columns_,
-             .bytes = bytes_of((place_.rows + columns_) * d + place_.rows * columns_)});
-}
-
-/// Bias of row i over all columns into at_.bias: user masks, then −inf where integers hide and in padding columns.
-/// Returns whether anything is hidden.
-bool OnednnBlock::fill_bias(std::int64_t i) {
-  const KeyRange visible = visibility_.row(place_.begin + i);
-  bool padded = false;
-  pieces([&](const KeyPiece& piece) {
-    float* bias = at_.bias + piece.column;
-    run_.bias.fill(place_.batch, place_.head, place_.begin + i, 1, piece.key, piece.keys, bias, piece.keys);
-    // Keys of the piece that lie before the tail and outside the row's range.
-    const std::int64_t end = std::clamp(tail_.begin - piece.key, std::int64_t{0}, piece.keys);
-    const std::int64_t from = std::clamp(visible.begin - piece.key, std::int64_t{0}, end);
-    const std::int64_t to = std::clamp(visible.end - piece.key, from, end);
-    std::fill(bias, bias + from, kHidden);
-    std::fill(bias + to, bias + end, kHidden);
-    std::fill(bias + piece.keys, bias + piece.columns, kHidden);
-    padded = padded || piece.keys != piece.columns || from > 0 || to < end;
-  });
-  bias_row_ = i;
-  return padded || run_.bias.any();
-}
-
-void OnednnBlock::gather(std::int64_t i, float* row) const {
-  pieces([&](const KeyPiece& piece) {
-    std::memcpy(row + piece.column, score_row(piece, i), sizeof(float) * static_cast<std::size_t>(piece.columns));
-  });
-}
-
-void OnednnBlock::scatter(std::int64_t i, const float* row) const {
-  pieces([&](const KeyPiece& piece) {
-    std::memcpy(score_row(piece, i), row + piece.column, sizeof(float) * static_cast<std::size_t>(piece.columns));
-  });
-}
-
-/// One row of args.scores from a row of all pieces; keys that were not computed get `elsewhere`.
-void OnednnBlock::write_scores(std::int64_t i, const float* row, float elsewhere) const {
-  const TensorView& scores = run_.args.scores;
-  const bool mean = run_.spec.scores_output == ScoresOutput::kMeanProbabilities;
-  const std::int64_t query = place_.begin + i;
-  float* to = scores.as<float>() + place_.batch * scores.strides[0];
-  to += mean ? query * scores.strides[1] : place_.head * scores.strides[1] + query * scores.strides[2];
-  const std::int64_t step = scores.strides[mean ? 2 : 3];
-  if (mean) {
-    if (std::isnan(elsewhere)) {
-      for (std::int64_t j = 0; j < run_.spec.key_len; ++j) to[j * step] = elsewhere;
-    }
-    const float share = 1.0f / static_cast<float>(run_.spec.num_heads);
-    pieces([&](const KeyPiece& piece) {
-      for (std::int64_t j = 0; j < piece.keys; ++j) to[(piece.key + j) * step] += row[piece.column + j] * share;
-    });
-    return;
-  }
-  for (std::int64_t j = 0; j < run_.spec.key_len; ++j) to[j * step] = elsewhere;
-  pieces([&](const KeyPiece& piece) {
-    for (std::int64_t j = 0; j < piece.keys; ++j) to[(piece.key + j) * step] = row[piece.column + j];
-  });
-}
-
-void OnednnBlock::softmax_row(std::int64_t i) {
-  const ScoresOutput mode = run_.spec.scores_output;
-  const KeyPiece first{0, 0, columns_, 0};
-  float* row = num_pieces_ == 1 ? score_row(first, i) : at_.row;
-  if (num_pieces_ > 1) gather(i, row);
-  if (mode == ScoresOutput::kScaled) write_scores(i, row, 0);
-  if (run_.spec.softcap > 0) run_.kernels.softcap_row(row, run_.spec.softcap, columns_);
-  if (mode == ScoresOutput::kSoftcapped) write_scores(i, row, 0);
-
-  const bool same_bias = bias_row_ >= 0 && run_.bias.same_for_all_queries() &&
-                         visibility_.row(place_.begin + i).begin == visibility_.row(place_.begin + bias_row_).begin &&
-                         visibility_.row(place_.begin + i).end == visibility_.row(place_.begin + bias_row_).end;
-  if (!same_bias) hides_ = fill_bias(i) || hides_;
-  bool sees_a_key = columns_ > 0 && !hides_;
-  if (hides_) {
-    float largest = kHidden;
-    for (std::int64_t j = 0; j < columns_; ++j) {
-      const float bias = at_.bias[j];
-      row[j] = bias == kHidden ? kHidden : row[j] + bias;
-      largest = std::max(largest, bias == bias ? bias : 0.0f);
-    }
-    sees_a_key = largest != kHidden;
-  }
-  if (mode == ScoresOutput::kBiased) write_scores(i, row, kHidden);
-  float elsewhere = 0;
-  if (sees_a_key) {
-    run_.kernels.softmax_row(row, columns_);
-  } else {
-    empty_ |= std::uint64_t{1} << i;
-    elsewhere = run_.spec.empty_row == EmptyRow::kNan ? kNan : 0.0f;
-    std::fill(row, row + columns_, elsewhere);
-  }
-  if (mode == ScoresOutput::kProbabilities || mode == ScoresOutput::kMeanProbabilities) write_scores(i, row, elsewhere);
-  if (!sees_a_key) std::fill(row, row + columns_, 0.0f);
-  if (num_pieces_ > 1) scatter(i, row);
-}
-
-void OnednnBlock::softmax() {
-  ProfileScope scope(run_.profiler, worker_, kZoneSoftmax);
-  for (std::int64_t i = 0; i < place_.rows; ++i) softmax_row(i);
-  std::int64_t rows = place_.rows;
-  for (std::uint64_t bits = empty_; bits != 0; bits &= bits - 1) --rows;
-  scope.add({.exps = rows * columns_, .bytes = bytes_of(2 * place_.rows * columns_)});
+             .bytes = bytes_of_elements((place_.rows + columns_) * d) + bytes_of_floats(place_.rows * columns_)});
 }
 
 void OnednnBlock::weigh_values() {
@@ -215,21 +174,26 @@ void OnednnBlock::weigh_values() {
   const std::int64_t count = place_.rows * dv;
   if (num_pieces_ == 0) std::fill(at_.context, at_.context + count, 0.0f);
   pieces([&](const KeyPiece& piece) {
-    TileMatmulSpec spec{place_.rows, dv, piece.columns, piece.columns, v.strides[2], dv, false, piece.column > 0};
-    Rows rows{head_data(v, place_.batch, kv_head_) + piece.key * v.strides[2], v.strides[2]};
+    TileMatmulSpec spec{place_.rows, dv,    piece.columns,    piece.columns, v.strides[2],
+                        dv,          false, piece.column > 0, v.type};
+    Rows rows{row_bytes_of(v, place_.batch, kv_head_, piece.key), v.strides[2]};
     if (!in_place(v, piece, spec)) rows = dense_rows(v, piece, dv);
     spec.b_stride = rows.stride;
-    run_.matmuls.run(spec, score_row(piece, 0), rows.data, at_.context, at_.matmul, at_.matmul_bytes);
+    const std::byte* weights = at_.weights + bytes_of_elements(place_.rows * piece.column);
+    run_.matmuls.run(spec, weights, rows.data, at_.context, at_.matmul, at_.matmul_bytes);
   });
   scope.add({.flops_nominal = 2 * dv * pairs_,
              .flops_executed = 2 * dv * place_.rows * columns_,
-             .bytes = bytes_of((place_.rows + columns_) * dv + place_.rows * columns_)});
+             .bytes = bytes_of_elements((place_.rows + columns_) * dv + place_.rows * columns_)});
   if (!hides_) return;
   // 0 · inf and 0 · NaN are NaN and stay NaN, so a finite result says that nothing leaked.
-  if (!std::all_of(at_.context, at_.context + count, [](float x) { return std::isfinite(x); })) repair_hidden_values();
+  if (!all_finite(at_.context, count)) {
+    bf16_ ? repair_hidden_values<BFloat16>() : repair_hidden_values<float>();
+  }
 }
 
 /// The weighted sum again, over the keys that are not hidden only.
+template <class Real>
 void OnednnBlock::repair_hidden_values() {
   const ConstTensorView& v = run_.args.value;
   const std::int64_t dv = run_.spec.value_head_dim;
@@ -238,11 +202,11 @@ void OnednnBlock::repair_hidden_values() {
     std::fill(context, context + dv, 0.0f);
     fill_bias(i);
     pieces([&](const KeyPiece& piece) {
-      const float* weights = score_row(piece, i);
+      const Real* weights = reinterpret_cast<const Real*>(at_.weights) + (score_row(piece, i) - at_.scores);
       for (std::int64_t j = 0; j < piece.keys; ++j) {
         if (at_.bias[piece.column + j] == kHidden) continue;
-        const float* row = head_data(v, place_.batch, kv_head_) + (piece.key + j) * v.strides[2];
-        for (std::int64_t c = 0; c < dv; ++c) context[c] += weights[j] * row[c * v.strides[3]];
+        const Real* row = row_of<Real>(v, place_.batch, kv_head_, piece.key + j);
+        for (std::int64_t c = 0; c < dv; ++c) context[c] += widen(weights[j]) * widen(row[c * v.strides[3]]);
       }
     });
   }
@@ -251,12 +215,23 @@ void OnednnBlock::repair_hidden_values() {
 void OnednnBlock::write_out() {
   const TensorView& out = run_.args.out;
   const std::int64_t dv = run_.spec.value_head_dim;
-  float* to = out.as<float>() + place_.batch * out.strides[0] + place_.head * out.strides[1];
+  const std::int64_t at = place_.batch * out.strides[0] + place_.head * out.strides[1] + place_.begin * out.strides[2];
   for (std::int64_t i = 0; i < place_.rows; ++i) {
-    float* row = to + (place_.begin + i) * out.strides[2];
-    const float* context = at_.context + i * dv;
-    const bool nan = (empty_ >> i & 1) != 0 && run_.spec.empty_row == EmptyRow::kNan;
-    for (std::int64_t c = 0; c < dv; ++c) row[c * out.strides[3]] = nan ? kNan : context[c];
+    float* context = at_.context + i * dv;
+    if ((empty_ >> i & 1) != 0 && run_.spec.empty_row == EmptyRow::kNan) std::fill(context, context + dv, kNan);
+    if (sum_[i] != 1) {
+      for (std::int64_t c = 0; c < dv; ++c) context[c] /= sum_[i];
+    }
+    const std::int64_t row = at + i * out.strides[2];
+    if (bf16_ && out.strides[3] == 1) {
+      run_.bf16.narrow(context, out.as<BFloat16>() + row, dv);
+    } else if (bf16_) {
+      BFloat16* to = out.as<BFloat16>() + row;
+      for (std::int64_t c = 0; c < dv; ++c) to[c * out.strides[3]] = to_bfloat16(context[c]);
+    } else {
+      float* to = out.as<float>() + row;
+      for (std::int64_t c = 0; c < dv; ++c) to[c * out.strides[3]] = context[c];
+    }
   }
 }
 

@@ -58,12 +58,14 @@ class PackedMatmul {
   std::unique_ptr<const Impl> impl_;
 };
 
-/// c[M, N] (+)= a[M, K]·b[K, N] or a·bᵀ, f32, on the calling thread only. Strides are floats between rows.
+/// c[M, N] (+)= a[M, K]·b[K, N] or a·bᵀ, on the calling thread only; c and all sums are f32. Strides are elements
+/// between rows.
 struct TileMatmulSpec {
   std::int64_t rows, columns, depth;
   std::int64_t a_stride, b_stride, c_stride;
-  bool transpose_b = false;  ///< b is [N, K]
-  bool accumulate = false;   ///< c += instead of c =
+  bool transpose_b = false;        ///< b is [N, K]
+  bool accumulate = false;         ///< c += instead of c =
+  DataType type = DataType::kF32;  ///< of a and b: f32 or bf16
   friend bool operator==(const TileMatmulSpec&, const TileMatmulSpec&) = default;
 };
 
@@ -74,7 +76,7 @@ class TileMatmulCache {
   explicit TileMatmulCache(std::size_t capacity);
   ~TileMatmulCache();
   /// `scratch` is 64-byte aligned and holds scratch_bytes.
-  void run(const TileMatmulSpec& spec, const float* a, const float* b, float* c, std::byte* scratch,
+  void run(const TileMatmulSpec& spec, const void* a, const void* b, float* c, std::byte* scratch,
            std::size_t scratch_bytes) const;
   /// Scratch that this spec needs; makes its matmul ready when it is new.
   std::size_t scratch_bytes(const TileMatmulSpec& spec) const;

@@ -13,7 +13,7 @@ namespace {
 
 struct HashSpec {
   std::size_t operator()(const TileMatmulSpec& s) const {
-    std::uint64_t hash = s.transpose_b ? 3 : 1;
+    std::uint64_t hash = (s.transpose_b ? 3 : 1) + static_cast<std::uint64_t>(s.type) * 8;
     for (const std::int64_t v :
          {s.rows, s.columns, s.depth, s.a_stride, s.b_stride, s.c_stride, static_cast<std::int64_t>(s.accumulate)}) {
       hash = (hash ^ static_cast<std::uint64_t>(v)) * 0x9E3779B97F4A7C15u;
@@ -41,9 +41,9 @@ void check(const TileMatmulSpec& s) {
 
 onednn::MatmulDescs descs_of(const TileMatmulSpec& s) {
   onednn::MatmulDescs d;
-  d.a = onednn::matrix_desc(s.rows, s.depth, s.a_stride);
-  d.b = s.transpose_b ? onednn::transposed_desc(s.columns, s.depth, s.b_stride)
-                      : onednn::matrix_desc(s.depth, s.columns, s.b_stride);
+  d.a = onednn::matrix_desc(s.rows, s.depth, s.a_stride, s.type);
+  d.b = s.transpose_b ? onednn::transposed_desc(s.columns, s.depth, s.b_stride, s.type)
+                      : onednn::matrix_desc(s.depth, s.columns, s.b_stride, s.type);
   d.c = onednn::matrix_desc(s.rows, s.columns, s.c_stride);
   d.accumulate = s.accumulate;
   return d;
@@ -103,7 +103,7 @@ TileMatmulCache::TileMatmulCache(std::size_t capacity) : impl_(std::make_unique<
 
 TileMatmulCache::~TileMatmulCache() = default;
 
-void TileMatmulCache::run(const TileMatmulSpec& spec, const float* a, const float* b, float* c, std::byte* scratch,
+void TileMatmulCache::run(const TileMatmulSpec& spec, const void* a, const void* b, float* c, std::byte* scratch,
                           std::size_t scratch_bytes) const {
   if (is_empty(spec)) {
     check(spec);

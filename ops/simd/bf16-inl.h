@@ -86,6 +86,15 @@ inline void Narrow(const float* from, BFloat16* to, std::int64_t n) {
   for (; i < n; ++i) StoreOne(from[i], to + i);
 }
 
+inline void Scale(const BFloat16* from, float scale, BFloat16* to, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, scale);
+  const std::int64_t lanes = hn::Lanes(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) StoreFromF32(hn::Mul(factor, LoadAsF32(d, from + i)), d, to + i);
+  for (; i < n; ++i) StoreOne(scale * widen(from[i]), to + i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace headway
 HWY_AFTER_NAMESPACE();

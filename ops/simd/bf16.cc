@@ -15,7 +15,7 @@ namespace headway {
 namespace HWY_NAMESPACE {
 
 Bf16Kernels Bf16KernelsOfTarget() {
-  return {.target = hwy::TargetName(HWY_TARGET), .widen = &Widen, .narrow = &Narrow};
+  return {.target = hwy::TargetName(HWY_TARGET), .widen = &Widen, .narrow = &Narrow, .scale = &Scale};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -14,6 +14,8 @@ struct Bf16Kernels {
   void (*widen)(const BFloat16* from, float* to, std::int64_t n);
   /// Rounded to nearest, ties to even; NaN stays NaN. Not in place.
   void (*narrow)(const float* from, BFloat16* to, std::int64_t n);
+  /// to[i] = scale · from[i], rounded once. Not in place.
+  void (*scale)(const BFloat16* from, float scale, BFloat16* to, std::int64_t n);
 };
 
 /// Of the current target (target.h).

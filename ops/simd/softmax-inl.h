@@ -6,11 +6,13 @@
 #define HEADWAY_OPS_SIMD_SOFTMAX_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
 #include "hwy/highway.h"
+#include "ops/simd/bf16-inl.h"
 #include "ops/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -73,6 +75,44 @@ inline void NormalizeRow(float* scores, std::int64_t n, float max, float recipro
   const auto reciprocal = hn::Set(d, reciprocal_sum);
   ForEachVector(d, scores, scores, n, 0.0f,
                 [&](auto x) HWY_ATTR { return hn::Mul(Exp(d, hn::Sub(x, row_max)), reciprocal); });
+}
+
+inline float RowMax(const float* x, std::int64_t n, float scale, float so_far) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, scale);
+  auto max = hn::Set(d, so_far);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) max = hn::Max(hn::Mul(factor, hn::LoadU(d, x + i)), max);
+  float largest = hn::GetLane(hn::MaxOfLanes(d, max));
+  for (; i < n; ++i) largest = scale * x[i] > largest ? scale * x[i] : largest;
+  return largest;
+}
+
+inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max, BFloat16* weights) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, scale);
+  const auto shift = hn::Set(d, max);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto p = Exp(d, hn::MulSub(factor, hn::LoadU(d, x + i), shift));
+    sum = hn::Add(sum, p);
+    StoreFromF32(p, d, weights + i);
+  }
+  if (i < n) {
+    HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
+    BFloat16 rounded[HWY_MAX_BYTES / sizeof(float)];
+    for (std::int64_t k = 0; k < lanes; ++k) {
+      rest[k] = i + k < n ? scale * x[i + k] - max : -std::numeric_limits<float>::infinity();
+    }
+    const auto p = Exp(d, hn::Load(d, rest));
+    sum = hn::Add(sum, p);
+    StoreFromF32(p, d, rounded);
+    std::copy_n(rounded, n - i, weights + i);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 }  // namespace HWY_NAMESPACE

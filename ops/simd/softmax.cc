@@ -15,7 +15,12 @@ namespace headway {
 namespace HWY_NAMESPACE {
 
 SoftmaxKernels SoftmaxKernelsOfTarget() {
-  return {.softmax_row = &SoftmaxRow, .normalize_row = &NormalizeRow, .exp = &ExpRow, .softcap_row = &SoftcapRow};
+  return {.softmax_row = &SoftmaxRow,
+          .normalize_row = &NormalizeRow,
+          .exp = &ExpRow,
+          .softcap_row = &SoftcapRow,
+          .row_max = &RowMax,
+          .exp_to_bf16 = &ExpRowToBf16};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -47,6 +47,10 @@ std::vector<Path> all_paths() {
 
 bool rounds_weights(const Path& path) { return path.implementation == "onednn_tiles" && path.type == DataType::kBF16; }
 
+std::int64_t head_width(const Path& path, std::int64_t width) {
+  return rounds_weights(path) ? (width + 31) / 32 * 32 : width;
+}
+
 std::string name(const Path& path) {
   std::string text = path.implementation;
   if (!path.simd.empty()) text.append("_").append(path.simd);

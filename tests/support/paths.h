@@ -19,6 +19,8 @@ struct Path {
 std::vector<Path> all_paths();
 /// Whether the path hands its weights to a bf16 product.
 bool rounds_weights(const Path& path);
+/// The least width of heads from `width` on that the path takes.
+std::int64_t head_width(const Path& path, std::int64_t width);
 /// For test names: letters, digits and underscores.
 std::string name(const Path& path);
 std::ostream& operator<<(std::ostream& out, const Path& path);

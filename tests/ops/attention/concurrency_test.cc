@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/ops/matmul/allocation_counter.h"
 #include "tests/support/paths.h"
 
 namespace headway::testing {
@@ -28,7 +29,7 @@ class Concurrency : public ::testing::TestWithParam<Path> {
     result.spec.num_heads = 3;
     result.spec.query_len = 37;
     result.spec.key_len = 133;
-    result.spec.head_dim = 24;
+    result.spec.head_dim = head_width(GetParam(), 24);
     result.spec.mask = MaskKind::kAdditive;
     result.layout = Layout::kBshd;
     return result;
@@ -81,6 +82,24 @@ TEST_P(Concurrency, OnePlanOnEightThreadsAtOnce) {
 #pragma omp parallel for num_threads(2)
   for (int t = 0; t < 2; ++t) run_once(Threads::openmp(2), &outs[static_cast<std::size_t>(t)]);
   for (Strided& out : outs) EXPECT_TRUE(same_bits(values_of(out), expected)) << "inside a parallel region";
+}
+
+TEST_P(Concurrency, AWarmRunAllocatesNothing) {
+  for (const std::int64_t queries : {1, 70}) {
+    CaseShape described = shape();
+    described.spec.query_len = queries;
+    AttentionCase problem(described);
+    if (!refusal(GetParam(), problem.spec()).empty()) GTEST_SKIP();
+    const SimdCap cap(GetParam().simd);
+    const Attention attention(problem.spec(), {GetParam().implementation});
+    const Threads threads = Threads::openmp(3);
+    const AlignedBuffer workspace(attention.workspace_bytes(threads.workers()));
+    const AttentionArgs args = problem.args();
+    attention.run(args, workspace.data(), threads);
+    const AllocationCounter counter;
+    attention.run(args, workspace.data(), threads);
+    EXPECT_EQ(counter.count(), 0) << queries << " queries";
+  }
 }
 
 std::int64_t resident_pages() {

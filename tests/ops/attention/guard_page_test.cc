@@ -65,7 +65,7 @@ class GuardPages : public ::testing::TestWithParam<Path> {
     shape.spec.type = GetParam().type;
     shape.spec.query_len = queries;
     shape.spec.key_len = keys;
-    shape.spec.head_dim = d;
+    shape.spec.head_dim = head_width(GetParam(), d);
     return shape;
   }
 };

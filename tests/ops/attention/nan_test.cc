@@ -20,7 +20,7 @@ class Nan : public ::testing::TestWithParam<Path> {
     shape.spec.num_heads = 2;
     shape.spec.query_len = queries;
     shape.spec.key_len = keys;
-    shape.spec.head_dim = 16;
+    shape.spec.head_dim = head_width(GetParam(), 16);
     shape.seed = static_cast<std::uint64_t>(queries * 1000 + keys);
     return shape;
   }

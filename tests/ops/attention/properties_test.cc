@@ -27,7 +27,7 @@ class Properties : public ::testing::TestWithParam<Path> {
     shape.spec.num_heads = heads;
     shape.spec.query_len = query_len;
     shape.spec.key_len = key_len;
-    shape.spec.head_dim = head_dim;
+    shape.spec.head_dim = head_width(GetParam(), head_dim);
     shape.seed = static_cast<std::uint64_t>(heads * 1000 + key_len);
     return shape;
   }

@@ -251,6 +251,41 @@ TEST(Selection, TheEnvironmentForcesOneAndOptionsGoFirst) {
   unsetenv("HEADWAY_ATTENTION");
 }
 
+TEST(Selection, Bf16GoesToOnednnWhereItIsFaster) {
+  AttentionSpec spec;
+  spec.type = DataType::kBF16;
+  spec.num_heads = 2;
+  spec.query_len = 128;
+  spec.key_len = 512;
+  spec.head_dim = 64;
+  const auto expect_run_by = [](const AttentionSpec& asked, const char* implementation, const char* text) {
+    const Attention attention(asked);
+    EXPECT_EQ(attention.implementation(), implementation) << attention.explain();
+    EXPECT_NE(attention.explain().find(text), std::string::npos) << attention.explain();
+  };
+  if (onednn_tiles_refusal(spec).empty()) {
+    expect_run_by(spec, "onednn_tiles", "not tiled: oneDNN multiplies bf16 faster");
+  } else {
+    expect_run_by(spec, "tiled", "widened");
+    expect_error(ErrorCode::kUnsupported, {"onednn_tiles", "bf16"},
+                 [&] { const Attention attention(spec, {"onednn_tiles"}); });
+  }
+  const auto changed = [&](const std::function<void(AttentionSpec&)>& change) {
+    AttentionSpec other = spec;
+    change(other);
+    return other;
+  };
+  expect_run_by(changed([](AttentionSpec& s) { s.query_len = 63; }), "tiled", "widened");
+  expect_run_by(changed([](AttentionSpec& s) { s.key_len = 128; }), "tiled", "widened");
+  expect_run_by(changed([](AttentionSpec& s) { s.head_dim = 80; }), "tiled", "widened");
+  expect_run_by(changed([](AttentionSpec& s) { s.mask = MaskKind::kBool; }), "tiled", "widened");
+  expect_run_by(changed([](AttentionSpec& s) { s.query_len = 1; }), "few_queries", "1 rows");
+  expect_run_by(changed([](AttentionSpec& s) { s.type = DataType::kF32; }), "tiled", "in place");
+  expect_error(ErrorCode::kUnsupported, {"onednn_tiles", "80", "multiple of 32"}, [&] {
+    const Attention attention(changed([](AttentionSpec& s) { s.head_dim = 80; }), {"onednn_tiles"});
+  });
+}
+
 TEST(Selection, TheTableEndsWithTheReference) {
   EXPECT_EQ(attention_implementations().back(), "reference");
   EXPECT_TRUE(implementation_table().back().refusal(good_spec()).empty());

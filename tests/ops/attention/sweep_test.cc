@@ -83,7 +83,11 @@ CaseShape random_shape(std::uint64_t seed) {
   shape.layout = kAllLayouts[random.below(std::size(kAllLayouts))];
   shape.seed = seed;
   if (seed % 3 == 0) shape.spec.type = DataType::kBF16;
-  if (shape.spec.type == DataType::kBF16 && seed % 2 == 0) shape.mask_type = DataType::kBF16;
+  if (shape.spec.type == DataType::kBF16 && random.chance(0.5)) shape.mask_type = DataType::kBF16;
+  if (shape.spec.type == DataType::kBF16 && random.chance(0.6)) {
+    shape.spec.head_dim = (shape.spec.head_dim + 31) / 32 * 32;  // what all paths take
+    shape.spec.value_head_dim = (shape.spec.value_head_dim + 31) / 32 * 32;
+  }
   return shape;
 }
 

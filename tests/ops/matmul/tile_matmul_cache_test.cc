@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/onednn_bf16_check.h"
+#include "ops/numeric.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"
@@ -29,6 +31,16 @@ TileMatmulSpec random_spec(Random& random, std::int64_t most) {
   return s;
 }
 
+/// As bf16; `values` become what is left of them.
+std::vector<BFloat16> rounded(std::vector<float>* values) {
+  std::vector<BFloat16> result;
+  for (float& v : *values) {
+    result.push_back(to_bfloat16(v));
+    v = widen(result.back());
+  }
+  return result;
+}
+
 /// Runs the product on random data; the largest ratio of an error to its bound.
 double run_and_compare(const TileMatmulCache& cache, const TileMatmulSpec& s, Random& random) {
   const auto filled = [&](std::int64_t count) {
@@ -36,12 +48,17 @@ double run_and_compare(const TileMatmulCache& cache, const TileMatmulSpec& s, Ra
     for (float& v : values) v = random.normal();
     return values;
   };
-  const std::vector<float> a = filled(s.rows * s.a_stride);
-  const std::vector<float> b = filled((s.transpose_b ? s.columns : s.depth) * s.b_stride);
+  std::vector<float> a = filled(s.rows * s.a_stride);
+  std::vector<float> b = filled((s.transpose_b ? s.columns : s.depth) * s.b_stride);
+  const bool bf16 = s.type == DataType::kBF16;
+  const std::vector<BFloat16> a_rounded = bf16 ? rounded(&a) : std::vector<BFloat16>();
+  const std::vector<BFloat16> b_rounded = bf16 ? rounded(&b) : std::vector<BFloat16>();
   std::vector<float> c = filled(s.rows * s.c_stride);
   const std::vector<float> before = c;
   const AlignedBuffer scratch(cache.scratch_bytes(s));
-  cache.run(s, a.data(), b.data(), c.data(), scratch.data(), scratch.size_bytes());
+  const void* const a_data = bf16 ? static_cast<const void*>(a_rounded.data()) : a.data();
+  const void* const b_data = bf16 ? static_cast<const void*>(b_rounded.data()) : b.data();
+  cache.run(s, a_data, b_data, c.data(), scratch.data(), scratch.size_bytes());
   double worst = 0;
   for (std::int64_t i = 0; i < s.rows; ++i) {
     for (std::int64_t j = 0; j < s.c_stride; ++j) {
@@ -66,6 +83,23 @@ double run_and_compare(const TileMatmulCache& cache, const TileMatmulSpec& s, Ra
     }
   }
   return worst;
+}
+
+/// Depths and columns of whole tiles, as attention has them; the sums are as exact as those of f32.
+TEST(TileMatmulCache, MatchesDoubleInBf16) {
+  if (!onednn::plain_bf16_refusal().empty()) GTEST_SKIP() << onednn::plain_bf16_refusal();
+  Random random(2);
+  const TileMatmulCache cache(8);
+  for (int i = 0; i < 60; ++i) {
+    TileMatmulSpec spec = random_spec(random, 70);
+    spec.type = DataType::kBF16;
+    spec.depth = 32 * random.between(1, 8);
+    spec.columns = 32 * random.between(1, 8);
+    spec.a_stride = spec.depth;
+    spec.b_stride = (spec.transpose_b ? spec.depth : spec.columns) + random.below(3) * 16;
+    spec.c_stride = spec.columns;
+    EXPECT_LE(run_and_compare(cache, spec, random), 1) << spec.rows << " x " << spec.columns << " x " << spec.depth;
+  }
 }
 
 TEST(TileMatmulCache, MatchesDouble) {

@@ -90,6 +90,22 @@ TEST(Bf16, NanStaysNanWithItsSign) {
   });
 }
 
+TEST(Bf16, ScalesWithOneRounding) {
+  std::vector<BFloat16> x;
+  for (std::uint32_t bits = 0; bits < 65536; bits += 7) x.push_back({static_cast<std::uint16_t>(bits)});
+  on_every_target([&] {
+    for (const float scale : {1.0f, 0.25f, -0.3f, 0.0f}) {
+      std::vector<BFloat16> y(x.size());
+      bf16_kernels().scale(x.data(), scale, y.data(), static_cast<std::int64_t>(x.size()));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const float expected = scale * widen(x[i]);
+        ASSERT_TRUE(std::isnan(expected) ? std::isnan(widen(y[i])) : y[i].bits == to_bfloat16(expected).bits)
+            << widen(x[i]) << " times " << scale;
+      }
+    }
+  });
+}
+
 /// Lengths around every vector, from and to odd places; neighbours stay as they were.
 TEST(Bf16, EveryLengthAndNothingBeyondIt) {
   on_every_target([&] {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <limits>
 #include <vector>
 
+#include "ops/numeric.h"
 #include "ops/simd/target.h"
 
 namespace headway::testing {
@@ -61,6 +63,45 @@ TEST(SoftmaxExp, NothingIsDenormal) {
       if (x[i] <= -87) {
         EXPECT_EQ(y[i], 0) << target << ": exp(" << x[i] << ")";
       }
+    }
+  }
+  cap_simd_target("");
+}
+
+/// The two passes of a softmax whose weights are bf16: every length, either sign of the scale, one NaN.
+TEST(SoftmaxBf16, WeightsAreRoundedExpsAndTheSumIsNot) {
+  for (const std::string& target : simd_targets()) {
+    cap_simd_target(target);
+    const SoftmaxKernels kernels = softmax_kernels();
+    for (const float scale : {1.0f, 1.41421356f, -0.7f}) {
+      for (std::int64_t n = 0; n <= 70; ++n) {
+        const std::vector<float> x = spread(-9, 4, static_cast<int>(n) + 2);
+        float max = -100;
+        for (std::int64_t i = 0; i < n; ++i) max = std::max(max, scale * x[static_cast<std::size_t>(i)]);
+        EXPECT_EQ(kernels.row_max(x.data(), n, scale, -100), max) << target << " " << n;
+        EXPECT_EQ(kernels.row_max(x.data(), n, scale, 100), 100) << target << " " << n;
+        std::vector<BFloat16> weights(80, BFloat16{0x1234});
+        const float sum = kernels.exp_to_bf16(x.data(), n, scale, max, weights.data());
+        double exact = 0;
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+          if (i >= static_cast<std::size_t>(n)) {
+            ASSERT_EQ(weights[i].bits, 0x1234) << target << " " << n;
+            continue;
+          }
+          const double p = std::exp(static_cast<double>(scale) * static_cast<double>(x[i]) - static_cast<double>(max));
+          exact += p;
+          ASSERT_NEAR(widen(weights[i]), p, p / 250) << target << " " << n;
+        }
+        EXPECT_NEAR(sum, exact, 2e-6 * exact) << target << " " << n;
+      }
+    }
+    for (std::size_t where = 0; where < 37; ++where) {
+      std::vector<float> x = spread(-9, 4, 37);
+      x[where] = std::nanf("");
+      std::vector<BFloat16> weights(37);
+      EXPECT_FALSE(std::isnan(kernels.row_max(x.data(), 37, 1, -100))) << target << " " << where;
+      EXPECT_TRUE(std::isnan(kernels.exp_to_bf16(x.data(), 37, 1, 4, weights.data()))) << target << " " << where;
+      EXPECT_TRUE(std::isnan(widen(weights[where]))) << target << " " << where;
     }
   }
   cap_simd_target("");
