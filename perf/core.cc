@@ -1,17 +1,20 @@
-// The attention core alone, at the shapes of real layers, by every implementation that can run them.
+// The attention core alone, at the shapes of real layers, by every implementation that can run them, in f32 and in
+// bf16. The share of the peak is that of f32's in both, so that they can be compared.
 #include <benchmark/benchmark.h>
 
 #include <string>
 
 #include "headway/attention.h"
+#include "ops/simd/bf16.h"
 #include "perf/measure.h"
 #include "perf/shapes.h"
 
 namespace headway::perf {
 namespace {
 
-AttentionSpec spec_of(const CoreShape& shape) {
+AttentionSpec spec_of(const CoreShape& shape, DataType type) {
   AttentionSpec spec;
+  spec.type = type;
   spec.batch = shape.batch;
   spec.num_heads = shape.num_heads;
   spec.num_kv_heads = shape.num_kv_heads;
@@ -23,15 +26,24 @@ AttentionSpec spec_of(const CoreShape& shape) {
   return spec;
 }
 
-void core(benchmark::State& state, const CoreShape& shape, const std::string& implementation) {
+/// The same numbers in either type.
+Tensor random_tensor_of(DataType type, const Dims& dims, std::uint32_t seed) {
+  Tensor numbers = random_tensor(dims, 1.7f, seed);
+  if (type != DataType::kBF16) return numbers;
+  Tensor rounded(type, dims);
+  bf16_kernels().narrow(numbers.data<float>(), rounded.data<BFloat16>(), rounded.count());
+  return rounded;
+}
+
+void core(benchmark::State& state, const CoreShape& shape, DataType type, const std::string& implementation) {
   const Threads threads = Threads::openmp(static_cast<int>(state.range(0)));
-  const AttentionSpec spec = spec_of(shape);
+  const AttentionSpec spec = spec_of(shape, type);
   const std::int64_t kv_heads = spec.num_kv_heads;
-  const Tensor q = random_tensor({spec.batch, spec.num_heads, spec.query_len, spec.head_dim}, 1.7f, 1);
-  const Tensor k = random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 2);
-  const Tensor v = random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 3);
+  const Tensor q = random_tensor_of(type, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim}, 1);
+  const Tensor k = random_tensor_of(type, {spec.batch, kv_heads, spec.key_len, spec.head_dim}, 2);
+  const Tensor v = random_tensor_of(type, {spec.batch, kv_heads, spec.key_len, spec.head_dim}, 3);
   const Tensor mask = random_tensor({spec.query_len, spec.key_len}, 1.0f, 4);
-  Tensor out(DataType::kF32, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim});
+  Tensor out(type, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim});
 
   AttentionOptions options;
   options.implementation = implementation;
@@ -54,11 +66,11 @@ void core(benchmark::State& state, const CoreShape& shape, const std::string& im
 }
 
 /// Whether a forced implementation takes this shape: only making the plan tells.
-bool can_run(const CoreShape& shape, const std::string& implementation) {
+bool can_run(const CoreShape& shape, DataType type, const std::string& implementation) {
   AttentionOptions options;
   options.implementation = implementation;
   try {
-    const Attention attention(spec_of(shape), options);
+    const Attention attention(spec_of(shape, type), options);
     return true;
   } catch (const Error&) {
     return false;
@@ -69,13 +81,16 @@ bool can_run(const CoreShape& shape, const std::string& implementation) {
 
 void register_core() {
   for (const CoreShape& shape : kCoreShapes) {
-    for (const std::string& implementation : attention_implementations()) {
-      // The oracle in double is no contestant.
-      if (implementation == "reference" || !can_run(shape, implementation)) continue;
-      const std::string name = "core/" + std::string(shape.name) + "/" + implementation;
-      at_worker_counts(benchmark::RegisterBenchmark(name.c_str(), core, shape, implementation))
-          ->Unit(benchmark::kMicrosecond)
-          ->UseRealTime();
+    for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+      for (const std::string& implementation : attention_implementations()) {
+        // The oracle in double is no contestant.
+        if (implementation == "reference" || !can_run(shape, type, implementation)) continue;
+        const std::string suffix = type == DataType::kF32 ? "" : std::string(" ") + headway::name(type);
+        const std::string name = "core/" + std::string(shape.name) + suffix + "/" + implementation;
+        at_worker_counts(benchmark::RegisterBenchmark(name.c_str(), core, shape, type, implementation))
+            ->Unit(benchmark::kMicrosecond)
+            ->UseRealTime();
+      }
     }
   }
 }

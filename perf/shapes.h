@@ -18,7 +18,7 @@ inline constexpr std::int64_t kSweepEmbedDim = 1024;
 inline constexpr std::int64_t kSweepSeq = 512;
 inline constexpr std::array<std::int64_t, 8> kSweepHeads = {1, 2, 4, 8, 16, 32, 64, 128};
 
-/// The attention core alone; f32.
+/// The attention core alone.
 struct CoreShape {
   const char* name;
   std::int64_t batch;
