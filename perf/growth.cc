@@ -3,14 +3,12 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "headway/attention.h"
-#include "headway/multi_head_attention.h"
-#include "perf/measure.h"
+#include "perf/layer.h"
 #include "perf/memory.h"
 
 namespace headway::perf {
@@ -108,34 +106,13 @@ void core_memory(benchmark::State& state, const CoreSize& size, int workers) {
 void layer_time(benchmark::State& state, std::int64_t batch, int workers) {
   constexpr std::int64_t kEmbed = 768, kSeq = 128;
   const Threads threads = Threads::openmp(workers);
-  const float range = 1.7f / std::sqrt(static_cast<float>(kEmbed));
-  const Tensor wq = random_tensor({kEmbed, kEmbed}, range, 1), wk = random_tensor({kEmbed, kEmbed}, range, 2);
-  const Tensor wv = random_tensor({kEmbed, kEmbed}, range, 3), wo = random_tensor({kEmbed, kEmbed}, range, 4);
-  const Tensor x = random_tensor({batch, kSeq, kEmbed}, 1.7f, 5);
-  Tensor y(DataType::kF32, {batch, kSeq, kEmbed});
-  MultiHeadAttentionSpec spec;
-  spec.batch = batch;
-  spec.query_len = kSeq;
-  spec.embed_dim = kEmbed;
-  spec.num_heads = kEmbed / kHeadDim;
-  spec.self_attention = true;
-  MultiHeadAttentionWeights weights;
-  weights.query = wq.view();
-  weights.key = wk.view();
-  weights.value = wv.view();
-  weights.output = wo.view();
-  const MultiHeadAttention layer(spec, weights);
-  const AlignedBuffer workspace(layer.workspace_bytes(threads.workers()));
-  MultiHeadAttentionArgs args;
-  args.query = args.key = args.value = x.view();
-  args.out = y.view();
-  layer.run(args, workspace.data(), threads);
-
+  const RandomLayer random({batch, kSeq, kEmbed, kEmbed / kHeadDim}, DataType::kF32, workers);
+  random.run(threads);
   const PeakBracket peak(threads);
-  for (auto _ : state) layer.run(args, workspace.data(), threads);
-  peak.report(state, static_cast<double>(layer.projection_flops() + nominal_attention_flops(layer.core().spec())));
+  for (auto _ : state) random.run(threads);
+  peak.report(state, random.flops());
   state.counters["per_sequence"] = time_of_each(static_cast<double>(batch * state.iterations()));
-  state.SetLabel(std::string(layer.core().implementation()));
+  state.SetLabel(std::string(random.layer().core().implementation()));
 }
 
 std::string named(const std::string& what, std::int64_t size, int workers) {

@@ -12,6 +12,7 @@ void register_peaks();
 void register_softmax();
 void register_core();
 void register_head_sweep();
+void register_decode();
 void register_small();
 void register_growth();
 
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   perf::register_softmax();
   perf::register_core();
   perf::register_head_sweep();
+  perf::register_decode();
   perf::register_small();
   perf::register_growth();
   benchmark::RunSpecifiedBenchmarks();
