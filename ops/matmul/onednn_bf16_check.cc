@@ -147,6 +147,11 @@ const std::string& Bf16SelfCheck::refusal() {
   return refusal_;
 }
 
+bool bf16_has_tiles() {
+  constexpr unsigned kWanted = dnnl_cpu_isa_avx512_core_amx;
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kWanted) == kWanted;
+}
+
 const std::string& packed_bf16_refusal() {
   static Bf16SelfCheck check("oneDNN's bf16 product of packed weights", multiply_packed, kBf16DepthMultiple);
   return refusal_of(check);

@@ -50,6 +50,9 @@ class Bf16SelfCheck {
   std::string refusal_;
 };
 
+/// True when oneDNN multiplies bf16 with the matrix tiles of this CPU (AMX) and not only with dot products.
+bool bf16_has_tiles();
+
 /// The paths of this process. Both refuse on a CPU that has no bf16 products, without a word.
 /// Weights in a layout of oneDNN's own, result bf16, depths of kBf16DepthMultiple: projections.
 const std::string& packed_bf16_refusal();

@@ -7,6 +7,8 @@
 
 #include "ops/attention/implementation.h"
 #include "ops/attention/spec.h"
+#include "ops/matmul/onednn_bf16_check.h"
+#include "ops/simd/target.h"
 #include "tests/support/attention_case.h"
 
 namespace headway::testing {
@@ -263,10 +265,13 @@ TEST(Selection, Bf16GoesToOnednnWhereItIsFaster) {
     EXPECT_EQ(attention.implementation(), implementation) << attention.explain();
     EXPECT_NE(attention.explain().find(text), std::string::npos) << attention.explain();
   };
-  if (onednn_tiles_refusal(spec).empty()) {
+  const bool takes_it = onednn_tiles_refusal(spec).empty();
+  if (takes_it && (onednn::bf16_has_tiles() || cpu_is_amd())) {
     expect_run_by(spec, "onednn_tiles", "not tiled: oneDNN multiplies bf16 faster");
   } else {
     expect_run_by(spec, "tiled", "widened");
+  }
+  if (!takes_it) {
     expect_error(ErrorCode::kUnsupported, {"onednn_tiles", "bf16"},
                  [&] { const Attention attention(spec, {"onednn_tiles"}); });
   }
