@@ -57,6 +57,15 @@ inline void check_f32(const char* op, const NodeContext& node, std::size_t input
   require(type == DataType::kF32, op, " input ", input, " is ", name(type), ", expected f32");
 }
 
+/// Of f32 or bf16, and as input 0.
+inline void check_f32_or_bf16(const char* op, const NodeContext& node, std::size_t input) {
+  const DataType type = node.inputs[input].type;
+  require(type == DataType::kF32 || type == DataType::kBF16, op, " input ", input, " is ", name(type),
+          ", expected f32 or bf16");
+  require(type == node.inputs[0].type, op, " input ", input, " is ", name(type), ", expected ",
+          name(node.inputs[0].type), " as input 0");
+}
+
 /// The input, or an absent view when the node has fewer inputs.
 inline ConstTensorView optional_input(std::span<const ConstTensorView> inputs, std::size_t i) {
   return i < inputs.size() ? inputs[i] : ConstTensorView();

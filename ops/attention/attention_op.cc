@@ -71,7 +71,7 @@ void join_mask(const NodeContext& node, AttentionSpec* spec) {
 AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   check_inputs("Attention", node, 3, 7);
   for (const std::size_t i : {0, 1, 2}) {
-    check_f32("Attention", node, i);
+    check_f32_or_bf16("Attention", node, i);
     const int rank = node.inputs[i].dims.rank();
     require(rank == 4 || rank == 3, "Attention input ", i, " has rank ", rank, ", expected 4 or 3");
     require(rank == node.inputs[0].dims.rank(), "Attention input ", i, " has rank ", rank, ", expected ",
@@ -83,6 +83,7 @@ AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   require(k[3] == q[3], "Attention key has dims ", k, ", expected a last dim of ", q[3]);
   require(v[2] == k[2], "Attention value has dims ", v, ", expected ", k[2], " keys");
   AttentionSpec spec = attention_spec_of(node, kAt);
+  spec.type = node.inputs[0].type;
   spec.batch = joined("batch entries", joined("batch entries", q[0], k[0]), v[0]);
   spec.num_kv_heads = joined("heads", k[1], v[1]);
   spec.num_heads = q[1] == 1 ? spec.num_kv_heads : q[1];
@@ -134,7 +135,7 @@ class AttentionOp : public Operator {
     Dims out = natural;
     for (std::size_t i = 0; i < layout.out.size(); ++i)
       out[static_cast<int>(layout.out[i])] = natural[static_cast<int>(i)];
-    std::vector<TensorInfo> outputs{{DataType::kF32, out}};
+    std::vector<TensorInfo> outputs{{spec.type, out}};
     if (spec.scores_output != ScoresOutput::kNone) outputs.push_back(scores_info(spec));
     if (node.inputs[0].dims.rank() == 3) {
       for (TensorInfo& output : outputs) drop_batch(&output.dims);

@@ -50,7 +50,7 @@ MultiHeadAttentionWeights weights_of(const NodeContext& node) {
 
 const Dims& input_dims(const NodeContext& node, std::size_t i) {
   const Dims& dims = node.inputs[i].dims;
-  check_f32("MultiHeadAttention", node, i);
+  check_f32_or_bf16("MultiHeadAttention", node, i);
   require(dims.rank() == 3, "MultiHeadAttention ", kNames[i], " has rank ", dims.rank(), ", expected 3");
   return dims;
 }
@@ -60,6 +60,7 @@ MultiHeadAttentionSpec spec_of(const NodeContext& node) {
   const Attributes& a = node.attributes;
   const Dims& q = input_dims(node, kQuery);
   MultiHeadAttentionSpec spec;
+  spec.type = node.inputs[kQuery].type;
   spec.batch = q[0];
   spec.query_len = q[1];
   spec.embed_dim = q[2];
@@ -128,7 +129,7 @@ class MultiHeadAttentionOp : public Operator {
   std::vector<TensorInfo> infer(const NodeContext& node) const override {
     const MultiHeadAttentionSpec spec = complete_spec(spec_of(node), is_given(node, kBiasK));
     check_weights(spec, weights_of(node));
-    std::vector<TensorInfo> outputs{{DataType::kF32, {spec.batch, spec.query_len, spec.embed_dim}}};
+    std::vector<TensorInfo> outputs{{spec.type, {spec.batch, spec.query_len, spec.embed_dim}}};
     if (spec.attention.scores_output != ScoresOutput::kNone) outputs.push_back(scores_info(spec.attention));
     return outputs;
   }

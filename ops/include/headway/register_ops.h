@@ -7,6 +7,7 @@
 //                       key_lengths?, offsets? → out [B, Hq, Sq, Dv], scores?; or of rank 3, without B. Batch entries
 //                       and heads broadcast. query_axes, key_axes, value_axes, out_axes: axis i of [B, H, S, D] is axis
 //                       axes[i] of the tensor
+//     both in f32 or in bf16, weights and biases alike; scores are f32
 //     attributes of both: scale, softcap, causal ("none", "top_left", "bottom_right", "offset"), window_left,
 //     window_right, mask_polarity ("true_attends", "true_hides"), empty_row ("zero", "nan"), scores ("none", "scaled",
 //     "softcapped", "biased", "probabilities", "mean_probabilities"), semantics (a profile of apply_semantics, with

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "headway/multi_head_attention.h"
+#include "headway/register_ops.h"
+#include "ops/attention/narrow.h"
 #include "tests/ops/graph/run_graph.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/runtime/error_of.h"
@@ -188,6 +191,65 @@ TEST(LayerGraph, WeightsMustBeConstants) {
                     session.run(views, Threads::serial());
                   }),
                   "w_q is computed at run time, expected a constant");
+}
+
+std::shared_ptr<const Tensor> as_bf16(const Tensor& from) {
+  auto narrow = std::make_shared<Tensor>(DataType::kBF16, from.dims());
+  convert_view(from.view(), narrow->view());
+  return narrow;
+}
+
+TEST(LayerGraph, InBf16TheNodeIsTheLayer) {
+  Layer layer;
+  for (auto& w : layer.weights) w = as_bf16(*w);
+  for (auto& b : layer.biases) b = as_bf16(*b);
+  const auto x = as_bf16(layer.x);
+  Graph graph;
+  std::vector<ValueId> inputs{graph.add_input("x", DataType::kBF16, symbolic(x->dims())), kNoValue, kNoValue};
+  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("w" + std::to_string(i), layer.weights[i]));
+  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("b" + std::to_string(i), layer.biases[i]));
+  graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, {{"num_heads", kHeads}}));
+  Registry registry;
+  register_ops(&registry);
+  const Session session(std::move(graph), registry);
+  const ConstTensorView in[] = {x->view()};
+  const std::vector<Tensor> y = session.run(in, Threads::serial());
+  ASSERT_EQ(y.at(0).type(), DataType::kBF16);
+
+  MultiHeadAttentionSpec spec;
+  spec.type = DataType::kBF16;
+  spec.batch = kBatch;
+  spec.query_len = kLength;
+  spec.embed_dim = kWidth;
+  spec.num_heads = kHeads;
+  spec.self_attention = true;
+  const auto& w = layer.weights;
+  const auto& b = layer.biases;
+  const MultiHeadAttention direct(spec, {.query = w[0]->view(),
+                                         .key = w[1]->view(),
+                                         .value = w[2]->view(),
+                                         .output = w[3]->view(),
+                                         .query_bias = b[0]->view(),
+                                         .key_bias = b[1]->view(),
+                                         .value_bias = b[2]->view(),
+                                         .output_bias = b[3]->view(),
+                                         .bias_k = {},
+                                         .bias_v = {}});
+  Tensor expected(DataType::kBF16, x->dims());
+  const AlignedBuffer workspace(direct.workspace_bytes(1));
+  MultiHeadAttentionArgs args;
+  args.query = args.key = args.value = x->view();
+  args.out = expected.view();
+  direct.run(args, workspace.data(), Threads::serial());
+  EXPECT_EQ(std::memcmp(y[0].view().data, expected.view().data, tensor_bytes(DataType::kBF16, x->dims())), 0);
+}
+
+TEST(AttentionNode, TypesMustAgree) {
+  expect_contains(error_of([] {
+                    run_op("Attention", list(tensor_of<float>({1, 1, 1, 1}, {0}), Tensor(DataType::kBF16, {1, 1, 1, 1}),
+                                             tensor_of<float>({1, 1, 1, 1}, {1})));
+                  }),
+                  "input 1 is bf16, expected f32 as input 0");
 }
 
 TEST(AttentionNode, RunsTheCore) {
