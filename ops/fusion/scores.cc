@@ -16,11 +16,10 @@ struct Outside {
   bool run_time_factor = false;
 };
 
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
 /// A product as f32 gives it: too low is −inf.
-double as_float(double x) {
-  constexpr double kLowest = std::numeric_limits<float>::lowest();
-  return x < kLowest ? -std::numeric_limits<double>::infinity() : x;
-}
+double as_float(double x) { return x < std::numeric_limits<float>::lowest() ? kMinusInfinity : x; }
 
 /// A fill so low that no score survives next to it.
 bool hides(double fill) { return fill <= -1e3; }
@@ -60,6 +59,18 @@ class Walk {
   bool fail(const Outside& outside, const std::string& edge) {
     failure_.note(outside.depth, edge);
     return false;
+  }
+
+  /// A fill takes the place of a score; as a term of a sum it would let a mask below shine through where a row is
+  /// hidden.
+  bool masked_below(const Node& node, const Outside& outside) {
+    return fail(outside, draft_.describe(node.outputs[0]) + " fills in over scores that have a mask already");
+  }
+
+  /// False for a single number without dims, which is no mask.
+  bool has_rank(ValueId value) {
+    const auto& dims = facts_.of(value).dims;
+    return !dims || !dims->empty();
   }
 
   bool product(int index, const Outside& outside, Scores* scores) {
@@ -123,6 +134,7 @@ class Walk {
       return fail(outside, draft_.describe(node.outputs[0]) + " stands inside of a scale that only the run knows");
     }
     for (const std::size_t k : {0, 1}) {
+      if (!has_rank(node.inputs[1 - k])) continue;
       Scores inner;
       if (!up(node.inputs[k], outside, &inner)) continue;
       if (has_shallow_fill(inner)) return fail(outside, draft_.describe(node.outputs[0]) + " adds to a fill");
@@ -146,6 +158,7 @@ class Walk {
         if (!amount || !hides(-*amount * outside.factor) || !is_zero_or_one(b)) continue;
         ++outside.depth;
         if (!up(kept->inputs[1 - k], outside, scores)) return false;
+        if (!scores->terms.empty()) return masked_below(node, outside);
         scores->terms.push_back({.condition = b, .hides_when = false, .fill = as_float(-*amount * outside.factor)});
         return true;
       }
@@ -218,7 +231,10 @@ class Walk {
         return fail(outside, draft_.describe(node.outputs[0]) + " fills in " + std::to_string(*fill) +
                                  ", expected a number so low that it hides");
       }
+      if (!has_rank(node.inputs[0]))
+        return fail(outside, draft_.describe(node.inputs[0]) + " is one bool for all scores");
       if (!up(node.inputs[3 - k], outside, scores)) return false;
+      if (!scores->terms.empty() && as_float(scaled) > kMinusInfinity) return masked_below(node, outside);
       scores->terms.push_back({.condition = node.inputs[0], .hides_when = k == 1, .fill = as_float(scaled)});
       return true;
     }

@@ -31,6 +31,27 @@ TEST(FusionNearMiss, ScoresThatSomebodyElseReads) {
   expect_missed(&c, "node 'scores' (MatMul) has another consumer");
 }
 
+/// A fill takes the place of a masked score. As terms of one sum a row that the Where hides whole would still show the
+/// mask below.
+TEST(FusionNearMiss, AFillOverScoresThatAreMasked) {
+  for (const float fill : {-1e4f, -1e9f, kLowestFill}) {
+    FusionCase c;
+    const Parts p = parts(&c);
+    const ValueId added = c.op("Add", {p.scores, c.floats({0, 0, kInfiniteFill, 0, -1e4f})});
+    const ValueId kept = c.bool_input("kept", {5, 5}, 0.5, {1, 3});
+    const ValueId filled = c.op("Where", {kept, added, c.number(fill)}, {}, "filled");
+    c.graph.add_output("out", c.op("MatMul", {c.softmax(filled), p.v}));
+    expect_missed(&c, "node 'filled' (Where) fills in over scores that have a mask already");
+  }
+}
+
+TEST(FusionNearMiss, ANumberIsNoMask) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  c.graph.add_output("out", c.op("MatMul", {c.softmax(c.op("Add", {p.scores, c.number(0.5f)})), p.v}));
+  EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+}
+
 TEST(FusionNearMiss, ASoftmaxOverAnotherAxis) {
   FusionCase c;
   const Parts p = parts(&c);
