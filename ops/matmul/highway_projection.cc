@@ -17,10 +17,7 @@ constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
 template <class T>
 class HighwayProjection final : public Projection {
  public:
-  explicit HighwayProjection(const ProjectionSource& source)
-      : spec_(source.spec),
-        kernels_(packed_gemm_kernels()),
-        weights_(static_cast<std::size_t>(packed_gemm_elements(kernels_, spec_.columns, spec_.depth)) * sizeof(T)) {
+  explicit HighwayProjection(const ProjectionSource& source) : spec_(source.spec), kernels_(packed_gemm_kernels()) {
     row_block_ = std::clamp<std::int64_t>(spec_.rows, 1, kRowBlock);
     std::int64_t panels = kPanels;
     const auto tasks_of = [&] {
@@ -29,16 +26,13 @@ class HighwayProjection final : public Projection {
     while (panels > 1 && tasks_of() < kEnoughTasks) panels /= 2;
     column_block_ = panels * kernels_.panel_columns;
     chunks_ = ceil_div(spec_.columns, column_block_);
-    pack_gemm_weight(kernels_, source.weight, weights());
     if constexpr (kHalf) {
       const std::int64_t floats =
           packed_gemm_scratch_floats(kernels_, row_block_, std::min(column_block_, spec_.columns));
       worker_bytes_ = static_cast<std::size_t>((floats * 4 + 63) / 64 * 64);
     }
-    if (source.bias == nullptr) return;
-    const std::int64_t padded = ceil_div(spec_.columns, kernels_.lanes) * kernels_.lanes;
-    bias_ = AlignedBuffer(static_cast<std::size_t>(padded) * sizeof(float));
-    std::fill_n(std::copy_n(source.bias, spec_.columns, bias()), padded - spec_.columns, 0.0f);
+    const auto* same = dynamic_cast<const HighwayProjection*>(source.same);
+    packed_ = same != nullptr && same->can_share(*this) ? same->packed_ : pack(source);
   }
 
   std::string explain() const override {
@@ -86,13 +80,36 @@ class HighwayProjection final : public Projection {
  private:
   static constexpr bool kHalf = std::is_same_v<T, BFloat16>;
 
-  T* weights() const { return reinterpret_cast<T*>(weights_.data()); }
-  float* bias() const { return reinterpret_cast<float*>(bias_.data()); }
+  /// Independent of rows and strides.
+  struct Packed {
+    AlignedBuffer weights;
+    AlignedBuffer bias;  // empty: none
+  };
+
+  bool can_share(const HighwayProjection& other) const {
+    return kernels_.multiply == other.kernels_.multiply && spec_.columns == other.spec_.columns &&
+           spec_.depth == other.spec_.depth;
+  }
+
+  std::shared_ptr<const Packed> pack(const ProjectionSource& source) const {
+    auto packed = std::make_shared<Packed>();
+    const std::int64_t elements = packed_gemm_elements(kernels_, spec_.columns, spec_.depth);
+    packed->weights = AlignedBuffer(static_cast<std::size_t>(elements) * sizeof(T));
+    pack_gemm_weight(kernels_, source.weight, reinterpret_cast<T*>(packed->weights.data()));
+    if (source.bias == nullptr) return packed;
+    const std::int64_t padded = ceil_div(spec_.columns, kernels_.lanes) * kernels_.lanes;
+    packed->bias = AlignedBuffer(static_cast<std::size_t>(padded) * sizeof(float));
+    float* const bias = reinterpret_cast<float*>(packed->bias.data());
+    std::fill_n(std::copy_n(source.bias, spec_.columns, bias), padded - spec_.columns, 0.0f);
+    return packed;
+  }
+
+  const T* weights() const { return reinterpret_cast<const T*>(packed_->weights.data()); }
+  const float* bias() const { return reinterpret_cast<const float*>(packed_->bias.data()); }
 
   PackedMatmulSpec spec_;
   PackedGemmKernels kernels_;
-  AlignedBuffer weights_;
-  AlignedBuffer bias_;
+  std::shared_ptr<const Packed> packed_;
   std::int64_t row_block_ = 1;
   std::int64_t column_block_ = 1;
   std::int64_t chunks_ = 0;

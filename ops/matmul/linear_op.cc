@@ -29,9 +29,11 @@ UnaryKernel activation_of(const std::string& word) {
 
 class LinearPlan final : public NodePlan {
  public:
-  LinearPlan(const PackedMatmulSpec& spec, const ConstTensorView& w, const ConstTensorView& b, std::string activation)
+  /// `sibling` may be null.
+  LinearPlan(const PackedMatmulSpec& spec, const ConstTensorView& w, const ConstTensorView& b, std::string activation,
+             const LinearPlan* sibling)
       : columns_(spec.columns),
-        matmul_(spec, w.permuted({1, 0}), b),
+        matmul_(spec, w.permuted({1, 0}), b, sibling != nullptr ? &sibling->matmul_ : nullptr),
         word_(std::move(activation)),
         activation_(activation_of(word_)) {}
 
@@ -98,8 +100,10 @@ class LinearOp final : public Operator {
     spec.depth = w[0];
     spec.x_stride = w[0];
     spec.y_stride = w[1];
+    const bool shares = node.is_fixed(1) && (!with_bias || node.is_fixed(2));
     return std::make_unique<LinearPlan>(spec, node.constants[1], with_bias ? node.constants[2] : ConstTensorView(),
-                                        node.attributes.text("activation", "none"));
+                                        node.attributes.text("activation", "none"),
+                                        shares ? dynamic_cast<const LinearPlan*>(node.sibling) : nullptr);
   }
 };
 

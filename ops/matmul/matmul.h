@@ -33,7 +33,10 @@ struct MatmulTile {
 class PackedMatmul {
  public:
   /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are of spec.type and copied.
-  PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias);
+  /// `same` is a product with the same weight and bias, of other rows or strides: packed weights are shared with it
+  /// where both take the same way. It need not live on.
+  PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
+               const PackedMatmul* same = nullptr);
   ~PackedMatmul();
   PackedMatmul(PackedMatmul&&) noexcept;
 

@@ -32,7 +32,8 @@ struct PackedMatmul::Impl {
   std::string refusals;
 };
 
-PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias) {
+PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
+                           const PackedMatmul* same) {
   require(spec.rows >= 0 && spec.columns >= 0 && spec.depth >= 0, "matmul sizes are ", spec.rows, " x ", spec.columns,
           " x ", spec.depth, ", expected none below 0");
   require(spec.type == DataType::kF32 || spec.type == DataType::kBF16, "matmul type is ", name(spec.type),
@@ -58,7 +59,8 @@ PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& 
   }
   auto impl = std::make_unique<Impl>();
   const ProjectionEntry& entry = choose(spec, &impl->refusals);
-  impl->projection = entry.create({spec, weight, bias ? dense_bias.data() : nullptr});
+  impl->projection = entry.create(
+      {spec, weight, bias ? dense_bias.data() : nullptr, same != nullptr ? same->impl_->projection.get() : nullptr});
   impl_ = std::move(impl);
 }
 

@@ -29,6 +29,8 @@ struct ProjectionSource {
   PackedMatmulSpec spec;
   ConstTensorView weight;
   const float* bias;
+  /// One of the same weight and bias, whose packed form may be shared; null: none.
+  const Projection* same = nullptr;
 };
 
 struct ProjectionEntry {

@@ -40,7 +40,7 @@ MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bi
   require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", name(s.type), ", expected f32 or bf16");
   at_least("batch", s.batch, 0);
   at_least("query_len", s.query_len, 0);
-  at_least("key_len", s.key_len, 0);
+  at_least("key_len", s.key_len, -1);
   at_least("embed_dim", s.embed_dim, 1);
   at_least("kdim", s.kdim, 0);
   at_least("vdim", s.vdim, 0);
@@ -48,7 +48,7 @@ MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bi
   at_least("num_kv_heads", s.num_kv_heads, 0);
   at_least("head_dim", s.head_dim, 0);
   at_least("value_head_dim", s.value_head_dim, 0);
-  if (s.key_len == 0) s.key_len = s.query_len;
+  if (s.key_len == -1) s.key_len = s.query_len;
   if (s.kdim == 0) s.kdim = s.embed_dim;
   if (s.vdim == 0) s.vdim = s.embed_dim;
   if (s.num_kv_heads == 0) s.num_kv_heads = s.num_heads;

@@ -48,7 +48,7 @@ void copy_rows(const ConstTensorView& from, const TensorView& to, const Threads&
 
 struct MultiHeadAttention::Impl {
   Impl(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& weights,
-       const AttentionOptions& options);
+       const AttentionOptions& options, const Impl* same);
 
   /// Parts of the workspace, in bytes from its start; see workspace().
   struct Workspace {
@@ -73,11 +73,11 @@ struct MultiHeadAttention::Impl {
 };
 
 MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& w,
-                               const AttentionOptions& options)
+                               const AttentionOptions& options, const Impl* same)
     : spec(completed),
       context_width(spec.num_heads * spec.value_head_dim),
       layout(decide_layout(spec)),
-      projections(spec, w, layout),
+      projections(spec, w, layout, same != nullptr ? &same->projections : nullptr),
       core(spec.attention, options),
       // The context stays dense, unlike the projected rows: only a dense operand gets oneDNN's blocked kernel.
       output({.rows = spec.batch * spec.query_len,
@@ -86,7 +86,7 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
               .x_stride = context_width,
               .y_stride = spec.embed_dim,
               .type = spec.type},
-             w.output, w.output_bias),
+             w.output, w.output_bias, same != nullptr ? &same->output : nullptr),
       bias_kv(static_cast<bool>(w.bias_k)) {
   if (bias_kv) {
     bias_k = Tensor(spec.type, w.bias_k.dims);
@@ -177,10 +177,11 @@ void MultiHeadAttention::Impl::write_output(const std::byte* context, const Mult
 }
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
-                                       const AttentionOptions& options) {
+                                       const AttentionOptions& options, const MultiHeadAttention* same_weights) {
   const MultiHeadAttentionSpec completed = complete_spec(spec, static_cast<bool>(weights.bias_k));
   check_weights(completed, weights);
-  impl_ = std::make_unique<const Impl>(completed, weights, options);
+  impl_ = std::make_unique<const Impl>(completed, weights, options,
+                                       same_weights != nullptr ? same_weights->impl_.get() : nullptr);
 }
 
 MultiHeadAttention::~MultiHeadAttention() = default;

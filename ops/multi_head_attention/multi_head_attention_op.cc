@@ -98,7 +98,7 @@ MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
 class MultiHeadAttentionPlan : public NodePlan {
  public:
   explicit MultiHeadAttentionPlan(const NodeContext& node)
-      : layer_(with_known_mask(node), weights_of(node), attention_options_of(node)) {}
+      : layer_(with_known_mask(node), weights_of(node), attention_options_of(node), same_weights(node)) {}
   std::size_t workspace_bytes(int workers) const override { return layer_.workspace_bytes(workers); }
   std::string explain() const override { return layer_.explain(); }
   InputNeed need(std::size_t input) const override {
@@ -108,8 +108,8 @@ class MultiHeadAttentionPlan : public NodePlan {
            std::span<const TensorView> outputs) const override {
     MultiHeadAttentionArgs args;
     args.query = inputs[kQuery];
-    args.key = optional_input(inputs, kKey);
-    args.value = optional_input(inputs, kValue);
+    args.key = for_all_batches(optional_input(inputs, kKey));
+    args.value = for_all_batches(optional_input(inputs, kValue));
     if (layer_.spec().attention.mask != MaskKind::kNone) args.mask = inputs[kMasksAt.mask];
     args.key_mask = optional_input(inputs, kMasksAt.key_mask);
     args.key_lengths = optional_input(inputs, kMasksAt.key_lengths);
@@ -120,6 +120,21 @@ class MultiHeadAttentionPlan : public NodePlan {
   }
 
  private:
+  /// One batch entry of keys or values may stand for all, as in the product of matrices that the node may come from.
+  ConstTensorView for_all_batches(const ConstTensorView& view) const {
+    if (!view || view.dims[0] != 1 || layer_.spec().batch == 1) return view;
+    return view.broadcast_to({layer_.spec().batch, view.dims[1], view.dims[2]});
+  }
+
+  /// The layer of another shape, where no weight depends on shapes.
+  static const MultiHeadAttention* same_weights(const NodeContext& node) {
+    for (std::size_t i = kWq; i < kMask; ++i) {
+      if (is_given(node, i) && !node.is_fixed(i)) return nullptr;
+    }
+    const auto* sibling = dynamic_cast<const MultiHeadAttentionPlan*>(node.sibling);
+    return sibling != nullptr ? &sibling->layer_ : nullptr;
+  }
+
   MultiHeadAttention layer_;
 };
 

@@ -41,8 +41,11 @@ Stacked stack(const MultiHeadAttentionWeights& w) {
 }  // namespace
 
 Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeights& w,
-                         const ProjectedLayout& layout)
-    : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))), batches_apart_(appended_keys(s) > 0) {
+                         const ProjectedLayout& layout, const Projections* same)
+    : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))),
+      stacked_(s.self_attention),
+      batches_apart_(appended_keys(s) > 0) {
+  if (same != nullptr && same->stacked_ != stacked_) same = nullptr;  // one product there, three here, or the reverse
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;
   const auto spec_of = [&](std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t y_stride) {
@@ -53,20 +56,21 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
     const Stacked all = stack(w);
     const std::int64_t columns = all.weight.dims()[0];
     add(spec_of(together * s.query_len, columns, s.embed_dim, layout.query.row_stride), all.weight.view(),
-        all.with_bias ? ConstTensorView(all.bias.view()) : ConstTensorView(), kQueryInput, layout.query);
+        all.with_bias ? ConstTensorView(all.bias.view()) : ConstTensorView(), kQueryInput, layout.query, same);
     return;
   }
   add(spec_of(together * s.query_len, w.query.dims[0], s.embed_dim, layout.query.row_stride), w.query, w.query_bias,
-      kQueryInput, layout.query);
+      kQueryInput, layout.query, same);
   add(spec_of(together * s.key_len, w.key.dims[0], s.kdim, layout.key.row_stride), w.key, w.key_bias, kKeyInput,
-      layout.key);
+      layout.key, same);
   add(spec_of(together * s.key_len, w.value.dims[0], s.vdim, layout.value.row_stride), w.value, w.value_bias,
-      kValueInput, layout.value);
+      kValueInput, layout.value, same);
 }
 
 void Projections::add(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
-                      Input input, const ProjectedOperand& target) {
-  products_.push_back({PackedMatmul(spec, weight, bias), input, target.offset, target.batch_stride});
+                      Input input, const ProjectedOperand& target, const Projections* same) {
+  const PackedMatmul* const other = same != nullptr ? &same->products_[products_.size()].matmul : nullptr;
+  products_.push_back({PackedMatmul(spec, weight, bias, other), input, target.offset, target.batch_stride});
 }
 
 bool Projections::reads(Input input) const {

@@ -23,8 +23,9 @@ enum Input { kQueryInput, kKeyInput, kValueInput, kInputs };
 
 class Projections {
  public:
+  /// `same` has the same weights, for other sizes; null: none.
   Projections(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& weights,
-              const ProjectedLayout& layout);
+              const ProjectedLayout& layout, const Projections* same);
 
   /// True when every batch entry is a product of its own, so that batches may lie anywhere; otherwise all B·S rows of
   /// an input must be one dense matrix. That is so when keys are appended: their rows stand between the batches.
@@ -45,11 +46,12 @@ class Projections {
     std::int64_t y_batch_stride;
   };
   void add(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias, Input input,
-           const ProjectedOperand& target);
+           const ProjectedOperand& target, const Projections* same);
 
   std::vector<Product> products_;
   std::int64_t element_bytes_ = 0;
   std::int64_t repeats_ = 1;  // of each product: batches, when they are apart
+  bool stacked_ = false;      // query, key and value are one product
   bool batches_apart_ = false;
 };
 

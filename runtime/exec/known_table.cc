@@ -12,16 +12,19 @@ KnownTable::KnownTable(const Graph& graph) : entries_(graph.num_values()) {
     const ForeignBytes* foreign = constant->foreign();
     entries_[value] = {
         foreign ? ConstTensorView(foreign->bytes(), constant->type(), constant->dims()) : constant->view(), foreign};
+    constant_bytes_ += tensor_bytes(constant->type(), constant->dims());
   }
 }
 
-KnownTable::KnownTable(const KnownTable* base) : entries_(base->entries_) {}
+KnownTable::KnownTable(const KnownTable* base)
+    : entries_(base->entries_), constant_bytes_(base->constant_bytes_), made_bytes_(base->made_bytes_) {}
 
 ConstTensorView KnownTable::as_it_lies(ValueId value) const {
   return value == kNoValue ? ConstTensorView() : entries_[value].view;
 }
 
 void KnownTable::set(ValueId value, Tensor tensor) {
+  made_bytes_ += tensor_bytes(tensor.type(), tensor.dims());
   owned_.push_back(std::move(tensor));
   entries_[value] = {std::as_const(owned_.back()).view(), nullptr};
 }

@@ -23,6 +23,11 @@ class KnownTable {
   /// Null unless the value is a constant in a file, or a view of one.
   const ForeignBytes* foreign(ValueId value) const { return value == kNoValue ? nullptr : entries_[value].foreign; }
 
+  /// Bytes of the graph's constants.
+  std::size_t constant_bytes() const { return constant_bytes_; }
+  /// Bytes of what set() was given, by the base too.
+  std::size_t made_bytes() const { return made_bytes_; }
+
   void set(ValueId value, Tensor tensor);
   /// `value` has the elements of `shown` under the dims of `info`.
   void set_view(ValueId value, ValueId shown, const TensorInfo& info);
@@ -34,6 +39,8 @@ class KnownTable {
   };
   std::vector<Entry> entries_;
   std::deque<Tensor> owned_;
+  std::size_t constant_bytes_ = 0;
+  std::size_t made_bytes_ = 0;
 };
 
 /// Aligned views of what a table knows, for as long as the object lives.

@@ -28,6 +28,13 @@ std::shared_ptr<const ShapePlan> PlanCache::find(std::span<const T> inputs) {
 template std::shared_ptr<const ShapePlan> PlanCache::find(std::span<const TensorInfo>);
 template std::shared_ptr<const ShapePlan> PlanCache::find(std::span<const ConstTensorView>);
 
+std::shared_ptr<const ShapePlan> PlanCache::newest() {
+  const std::lock_guard lock(mutex_);
+  const auto last = std::max_element(entries_.begin(), entries_.end(),
+                                     [](const Entry& a, const Entry& b) { return a.last_use < b.last_use; });
+  return last == entries_.end() ? nullptr : last->plan;
+}
+
 std::shared_ptr<const ShapePlan> PlanCache::find_or_make(
     std::span<const TensorInfo> inputs, const std::function<std::shared_ptr<const ShapePlan>()>& make) {
   const std::lock_guard planning(planning_);

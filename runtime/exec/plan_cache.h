@@ -20,6 +20,9 @@ class PlanCache {
   template <class T>
   std::shared_ptr<const ShapePlan> find(std::span<const T> inputs);
 
+  /// The plan used last; null when there is none.
+  std::shared_ptr<const ShapePlan> newest();
+
   /// The plan of these shapes, made by `make` unless somebody else has just made it. One plan is made at a time:
   /// planning packs weights, which many threads at once would do many times over.
   std::shared_ptr<const ShapePlan> find_or_make(std::span<const TensorInfo> inputs,

@@ -9,7 +9,11 @@ namespace {
 // Shape arithmetic and masks are far below; an expansion beyond it would cost more memory than its run costs time.
 constexpr std::size_t kSmallBytes = std::size_t{16} << 20;
 
-/// True when results may be kept: small, or not much larger than what they are made of.
+// Of the bytes of the constants: room for a transpose and a wider type of each, not for a chain that doubles.
+constexpr std::size_t kMostGrowth = 4;
+
+/// True when results may be kept: small, or not much larger than what they are made of nor, all together, than the
+/// constants of the graph.
 bool worth_keeping(const NodeCase& node, std::span<const TensorInfo> outputs) {
   std::size_t made = 0;
   std::size_t from = 0;
@@ -22,7 +26,8 @@ bool worth_keeping(const NodeCase& node, std::span<const TensorInfo> outputs) {
   for (const TensorInfo& info : node.inputs) {
     if (info.present) from += tensor_bytes(info.type, info.dims);
   }
-  return made <= kSmallBytes || made / 2 <= from;
+  if (made <= kSmallBytes) return true;
+  return made / 2 <= from && node.known.made_bytes() + made <= kMostGrowth * node.known.constant_bytes();
 }
 
 bool all_known(const NodeCase& node) {
@@ -44,7 +49,8 @@ std::vector<ConstTensorView> aligned_constants(const NodeCase& node, AlignedView
 std::unique_ptr<NodePlan> plan_aligned(const NodeCase& node, std::span<const ConstTensorView> constants,
                                        std::span<const TensorInfo> outputs) {
   return name_errors(node.node, [&] {
-    const NodeContext context{node.node.attributes, node.inputs, constants, static_cast<int>(outputs.size())};
+    const NodeContext context{node.node.attributes, node.inputs, constants, static_cast<int>(outputs.size()),
+                              node.fixed,           node.sibling};
     std::unique_ptr<NodePlan> plan = node.op.plan(context, outputs);
     if (plan == nullptr) fail(ErrorCode::kInternal, "operator made no plan");
     return plan;
@@ -83,7 +89,7 @@ std::vector<std::optional<Tensor>> from_shapes(const NodeCase& node, std::span<c
 }  // namespace
 
 NodeCase make_case(const Node& node, const Operator& op, const KnownTable& known, std::vector<TensorInfo> inputs) {
-  NodeCase one{node, op, known, std::move(inputs), {}};
+  NodeCase one{node, op, known, std::move(inputs), {}, 0, nullptr};
   for (ValueId value : node.inputs) one.constants.push_back(known.as_it_lies(value));
   return one;
 }

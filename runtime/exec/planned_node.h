@@ -2,6 +2,7 @@
 // or order.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,8 @@ struct NodeCase {
   std::vector<TensorInfo> inputs;
   /// Constants in a file as they lie: enough to infer, since nobody infers from the values of large ones.
   std::vector<ConstTensorView> constants;
+  std::uint64_t fixed = 0;            ///< as in NodeContext
+  const NodePlan* sibling = nullptr;  ///< as in NodeContext
 
   NodeContext context() const { return {node.attributes, inputs, constants, static_cast<int>(node.outputs.size())}; }
 };

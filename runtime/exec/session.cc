@@ -44,8 +44,10 @@ struct Session::Impl {
         plans(checked_capacity(options.plan_cache_capacity)) {}
 
   std::shared_ptr<const ShapePlan> make_plan(std::span<const TensorInfo> inputs) {
-    return plans.find_or_make(inputs,
-                              [&] { return std::make_shared<const ShapePlan>(graph, registry, known, inputs); });
+    return plans.find_or_make(inputs, [&] {
+      const std::shared_ptr<const ShapePlan> sibling = plans.newest();
+      return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
+    });
   }
   std::shared_ptr<const ShapePlan> plan(std::span<const TensorInfo> inputs) {
     rules.check_shapes(graph, inputs);

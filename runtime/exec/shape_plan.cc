@@ -6,7 +6,7 @@
 namespace headway {
 
 ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known,
-                     std::span<const TensorInfo> inputs)
+                     std::span<const TensorInfo> inputs, const ShapePlan* sibling)
     : graph_(graph),
       known_(&known.table()),
       kept_(known_),
@@ -29,7 +29,7 @@ ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownVa
     output_infos_.push_back(infos_[output.value]);
   }
   mark_unused();
-  plan_nodes(registry);
+  plan_nodes(registry, known.table(), sibling);
   plan_values();
   keep_constants();
 }
@@ -90,14 +90,23 @@ void ShapePlan::mark_unused() {
   }
 }
 
-void ShapePlan::plan_nodes(const Registry& registry) {
+void ShapePlan::plan_nodes(const Registry& registry, const KnownTable& fixed, const ShapePlan* sibling) {
+  std::vector<const NodePlan*> siblings(graph_.nodes().size());
+  if (sibling != nullptr) {
+    for (const Step& step : sibling->steps()) siblings[step.node] = step.plan.get();
+  }
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
     if (roles_[i] == NodeRole::kView) {
       steps_.push_back({i, nullptr, viewed_inputs_[i]});
     } else if (roles_[i] == NodeRole::kRuns) {
       std::vector<TensorInfo> outputs;
       for (ValueId value : graph_.nodes()[i].outputs) outputs.push_back(infos_[value]);
-      steps_.push_back({i, plan_node(node_case(i, registry), outputs)});
+      NodeCase one = node_case(i, registry);
+      one.sibling = siblings[i];
+      for (std::size_t k = 0; k < std::min<std::size_t>(one.node.inputs.size(), 64); ++k) {
+        if (fixed.as_it_lies(one.node.inputs[k])) one.fixed |= std::uint64_t{1} << k;
+      }
+      steps_.push_back({i, plan_node(one, outputs)});
     }
   }
 }

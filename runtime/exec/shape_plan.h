@@ -34,8 +34,10 @@ struct Step {
 
 class ShapePlan {
  public:
-  /// Infers, folds, plans and lays out. Graph and known values must outlive the plan.
-  ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known, std::span<const TensorInfo> inputs);
+  /// Infers, folds, plans and lays out. Graph and known values must outlive the plan. Nodes may share what depends on
+  /// no shape with `sibling`, a plan of the same graph, which need not live on; null: none.
+  ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known, std::span<const TensorInfo> inputs,
+            const ShapePlan* sibling = nullptr);
 
   const std::vector<Step>& steps() const { return steps_; }
   NodeRole role(std::size_t node) const { return roles_[node]; }
@@ -57,7 +59,7 @@ class ShapePlan {
   void infer_nodes(const Registry& registry);
   void infer_one(std::size_t node, const Registry& registry);
   void mark_unused();
-  void plan_nodes(const Registry& registry);
+  void plan_nodes(const Registry& registry, const KnownTable& fixed, const ShapePlan* sibling);
   void plan_values();
   void keep_constants();
   std::vector<int> last_uses() const;

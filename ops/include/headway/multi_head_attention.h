@@ -15,7 +15,7 @@ struct MultiHeadAttentionSpec {
   DataType type = DataType::kF32;  ///< of inputs, weights, biases and out: f32 or bf16
   std::int64_t batch = 1;
   std::int64_t query_len = 0;
-  std::int64_t key_len = 0;    ///< 0: query_len
+  std::int64_t key_len = -1;   ///< -1: query_len
   std::int64_t embed_dim = 0;  ///< E
   std::int64_t kdim = 0;       ///< width of key; 0: embed_dim
   std::int64_t vdim = 0;       ///< width of value; 0: embed_dim
@@ -64,8 +64,10 @@ struct MultiHeadAttentionArgs {
 /// + Dv·vdim) + Sq·Hq·Dv·E) flops besides those of the core.
 class MultiHeadAttention {
  public:
+  /// `same_weights` is a layer of the very same weights and biases at other sizes: what it has packed is shared where
+  /// the layout is the same, and it need not live on. An engine that serves many lengths so holds its weights once.
   MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
-                     const AttentionOptions& options = {});
+                     const AttentionOptions& options = {}, const MultiHeadAttention* same_weights = nullptr);
   ~MultiHeadAttention();
   MultiHeadAttention(MultiHeadAttention&&) noexcept;
 

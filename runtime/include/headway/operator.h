@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -45,12 +46,21 @@ struct TensorInfo {
   bool present = true;
 };
 
+class NodePlan;
+
 /// What is known of a node when its shapes are inferred and its plan is made.
 struct NodeContext {
   const Attributes& attributes;
   std::span<const TensorInfo> inputs;          ///< present or absent, in the operator's order
   std::span<const ConstTensorView> constants;  ///< same order; a view where the value is known now, else absent
   int num_outputs = 1;
+  /// Bit i: constants[i] has the same value at all shapes of the graph. Of the first 64 inputs.
+  std::uint64_t fixed = 0;
+  /// A plan of this node at other shapes: what it has made of fixed constants (packed weights) may be shared. Null:
+  /// none.
+  const NodePlan* sibling = nullptr;
+
+  bool is_fixed(std::size_t input) const { return input < 64 && (fixed >> input & 1) != 0; }
 };
 
 /// What a plan gets besides its tensors. Everything is the caller's; a run owns nothing.

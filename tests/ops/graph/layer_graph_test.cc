@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "headway/multi_head_attention.h"
 #include "headway/register_ops.h"
@@ -191,6 +192,29 @@ TEST(LayerGraph, WeightsMustBeConstants) {
                     session.run(views, Threads::serial());
                   }),
                   "w_q is computed at run time, expected a constant");
+}
+
+TEST(LayerGraph, OneBatchEntryOfKeysStandsForAll) {
+  const Layer layer;
+  Random random(3);
+  const Tensor memory = random_tensor({1, 7, kWidth}, &random);
+  const auto run_with = [&](const ConstTensorView& keys) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", DataType::kF32, symbolic(layer.x.dims()));
+    const ValueId m = graph.add_input("m", DataType::kF32, symbolic(keys.dims));
+    std::vector<ValueId> inputs{x, m, m};
+    for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("w" + std::to_string(i), layer.weights[i]));
+    graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, {{"num_heads", kHeads}}));
+    Registry registry;
+    register_ops(&registry);
+    const Session session(std::move(graph), registry);
+    const ConstTensorView in[] = {layer.x.view(), keys};
+    const std::vector<Tensor> y = session.run(in, Threads::serial());
+    return std::vector<float>(y[0].data<float>(), y[0].data<float>() + y[0].count());
+  };
+  Tensor repeated(DataType::kF32, {kBatch, 7, kWidth});
+  copy(memory.view().broadcast_to(repeated.dims()), repeated.view());
+  EXPECT_EQ(run_with(memory.view()), run_with(std::as_const(repeated).view()));
 }
 
 std::shared_ptr<const Tensor> as_bf16(const Tensor& from) {

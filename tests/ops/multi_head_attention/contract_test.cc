@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/multi_head_attention/layer_case.h"
@@ -67,6 +68,29 @@ TEST_P(LayerContract, SameBitsOnAnyThreads) {
   for (const int workers : {2, 3, 8}) EXPECT_EQ(run(mha, layer, Threads::openmp(workers)), expected) << workers;
   HostPool pool(3);
   EXPECT_EQ(run(mha, layer, pool.threads()), expected);
+}
+
+TEST_P(LayerContract, SharesPackedWeightsWithALayerOfOtherSizes) {
+  LayerShape shape = plain();
+  shape.spec.query_len = 3;  // so few rows that every product takes the way whose layout fits all sizes
+  shape.spec.key_len = 4;
+  LayerCase layer(shape);
+  const std::vector<float> expected =
+      run(MultiHeadAttention(layer.spec(), layer.weights(), options()), layer, Threads::serial());
+  MultiHeadAttentionSpec other = layer.spec();
+  other.batch = 1;
+  other.query_len = 1;
+  const MultiHeadAttention first(other, layer.weights(), options());
+  // Weights of NaN: had any of them been read, it would show.
+  MultiHeadAttentionWeights poisoned = layer.weights();
+  std::vector<Tensor> memory;
+  for (ConstTensorView* view : {&poisoned.query, &poisoned.key, &poisoned.value, &poisoned.output}) {
+    memory.emplace_back(view->type, view->dims);
+    std::memset(memory.back().view().data, 0xff, tensor_bytes(view->type, view->dims));
+    *view = std::as_const(memory.back()).view();
+  }
+  const MultiHeadAttention second(layer.spec(), poisoned, options(), &first);
+  EXPECT_EQ(run(second, layer, Threads::serial()), expected);
 }
 
 TEST_P(LayerContract, EightThreadsAtOnce) {

@@ -72,7 +72,7 @@ std::string describe(const LayerShape& l) {
 
 LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.seed) {
   MultiHeadAttentionSpec& s = shape_.spec;
-  if (s.key_len == 0) s.key_len = s.query_len;
+  if (s.key_len == -1) s.key_len = s.query_len;
   if (s.kdim == 0) s.kdim = s.embed_dim;
   if (s.vdim == 0) s.vdim = s.embed_dim;
   if (s.num_kv_heads == 0) s.num_kv_heads = s.num_heads;

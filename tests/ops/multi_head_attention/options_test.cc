@@ -196,6 +196,16 @@ TEST(LayerOptions, EmptyAndTinySizes) {
   }
 }
 
+TEST(LayerOptions, QueriesWithoutKeys) {
+  for (const bool zero_attention : {false, true}) {
+    LayerShape shape = plain();
+    shape.spec.query_len = 5;
+    shape.spec.key_len = 0;
+    shape.spec.add_zero_attention = zero_attention;
+    expect_matches(shape);
+  }
+}
+
 LayerShape random_shape(std::uint64_t seed) {
   Random random(seed);
   LayerShape shape;

@@ -33,6 +33,44 @@ TEST(PlanCache, LeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(registry.plans("Add"), 4);
 }
 
+/// Copies x; notes what its plans were told of the constant and of each other.
+class Telltale : public Operator {
+ public:
+  explicit Telltale(std::vector<std::string>* told) : told_(told) {}
+  std::string_view name() const override { return "Telltale"; }
+  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
+    std::string text = node.sibling == nullptr ? "alone" : "after another";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) text += node.is_fixed(i) ? ", fixed" : ", free";
+    told_->push_back(text);
+    return std::make_unique<Plan>();
+  }
+
+ private:
+  struct Plan : NodePlan {
+    void run(const RunContext&, std::span<const ConstTensorView> inputs,
+             std::span<const TensorView> outputs) const override {
+      copy(inputs[0], outputs[0]);
+    }
+  };
+  std::vector<std::string>* told_;
+};
+
+TEST(PlanCache, ANewShapeSeesThePlansOfAnother) {
+  std::vector<std::string> told;
+  Registry registry;
+  registry.add(std::make_unique<Telltale>(&told));
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, {std::string("n")});
+  const ValueId c = graph.add_constant("c", std::make_shared<const Tensor>(DataType::kF32, Dims{3}));
+  graph.add_output("y", graph.add_node("Telltale", "t", {x, c}));
+  const Session session(std::move(graph), registry, {1});
+  run_length(session, 1);
+  run_length(session, 2);
+  run_length(session, 2);
+  EXPECT_EQ(told, (std::vector<std::string>{"alone, free, fixed", "after another, free, fixed"}));
+}
+
 TEST(PlanCache, CapacityOne) {
   TestRegistry registry;
   const Session session(triple_graph(), registry.get(), {1});
