@@ -172,7 +172,7 @@ void check_expected_names(const SafetensorsFile& expected, bool has_weights) {
 int run(const AttendOptions& options) {
   require(options.window.empty() || options.window.size() == 2, "--window has ", options.window.size(),
           " numbers, expected left,right");
-  check_report_path(options.out_path);
+  check_outputs({options.out_path}, {options.weights_path, options.input_path, options.check_path});
   const SafetensorsFile input = SafetensorsFile::open(options.input_path);
   check_input_names(input);
   std::unique_ptr<SafetensorsFile> expected;
@@ -225,8 +225,10 @@ void add_attend(CLI::App* app, Action* chosen) {
   CLI::Option* scale = command->add_option("--scale", options->scale, "Factor of the scores (default 1/sqrt(D))");
   command->add_option("--softcap", options->softcap, "c of c*tanh(s/c), before the masks")
       ->check(CLI::NonNegativeNumber);
+  constexpr std::int64_t kWidest = std::int64_t{1} << 40;
   command->add_option("--window", options->window, "left,right keys around the query's own, both inclusive; -1 is open")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{-1}, kWidest));
   CLI::Option* none = command->add_flag("--no-weights", options->no_weights, "Output only, no attention weights");
   command->add_flag("--per-head", options->per_head, "Weights [B, H, Sq, Skv] instead of their mean over heads")
       ->excludes(none);

@@ -27,7 +27,7 @@ std::string joined(const std::vector<std::string>& names) {
 int run(const InfoOptions& options) {
   // Larger than the last cache of most machines, so that memory is what is measured.
   constexpr std::size_t kBandwidthBytes = std::size_t{256} << 20;
-  check_report_path(options.json_path);
+  check_outputs({options.json_path});
   const Execution execution = start(options.execution);
   const Machine machine = describe_machine(execution.threads);
   fmt::print("cpu              {}\n", machine.cpu);

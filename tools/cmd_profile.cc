@@ -107,8 +107,7 @@ void write_trace(const std::string& path, PlannedLayer* plan, const Execution& e
 }
 
 int run(ProfileOptions options) {
-  check_report_path(options.json_path);
-  check_report_path(options.trace_path);
+  check_outputs({options.json_path, options.trace_path});
   complete_sizes(&options.sizes, true);
   const Execution execution = start(options.execution);
   const int workers = execution.threads.workers();

@@ -104,7 +104,17 @@ void time_runs(Runner* runner, const RunOptions& options, const Session& session
   }
 }
 
+std::vector<std::string> files_read(const RunOptions& options) {
+  std::vector<std::string> files = {options.model_path, options.check_path};
+  for (const std::string& input : options.inputs.files) {
+    files.push_back(input);
+    if (const std::size_t name = input.find('='); name != std::string::npos) files.push_back(input.substr(name + 1));
+  }
+  return files;
+}
+
 int run(const RunOptions& options) {
+  check_outputs({options.out_path, options.trace_path}, files_read(options));
   const Execution execution = start(options.execution);
   const Model model = load_model(options.model_path, !options.unfused);
   fmt::print("{}\n", text(model));

@@ -19,8 +19,7 @@ struct SweepOptions {
 };
 
 int run(SweepOptions options) {
-  check_report_path(options.json_path);
-  check_report_path(options.csv_path);
+  check_outputs({options.json_path, options.csv_path});
   complete_sizes(&options.sizes, false);
   const Sweep sweep = measure_sweep(options.sizes, options.rounds, start(options.execution));
   // With a report on the standard output, nothing else may be there.

@@ -19,6 +19,16 @@ struct Probe {
   Tensor value = floats({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30});
 };
 
+TEST(Attend, NeverWritesOverWhatItReads) {
+  const CommandFolder folder;
+  const Probe probe;
+  save(folder, "in", {{"query", &probe.query}, {"key", &probe.key}, {"value", &probe.value}});
+  const std::string before = folder.read("in");
+  expect_refused(folder, "attend --input in --out ./in", "./in is an input of this command");
+  EXPECT_EQ(folder.read("in"), before);
+  expect_refused(folder, "sweep --embed-dim 8 --seq 2 --heads 1 --json a --csv ./a", "./a would be written twice");
+}
+
 TEST(Attend, CoreMasksAttendWhereTrueAndEmptyRowsAreZero) {
   const CommandFolder folder;
   const Probe probe;
