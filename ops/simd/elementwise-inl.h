@@ -120,6 +120,8 @@ HWY_INLINE V Sigmoid(D d, V x) {
 
 /// Where the series of erf hands over to its complement.
 inline constexpr float kErfBorder = 0.9f;
+/// Where the complement of erf is as good as 0.
+inline constexpr float kErfEnd = 5.5f;
 
 /// erf(x) for |x| ≤ 0.9: x·p(x²), degree 5, minimax, 1.2e-8.
 template <class D, class V = hn::Vec<D>>
@@ -137,7 +139,7 @@ HWY_INLINE V ErfNearZero(D d, V x) {
 /// the value is 7e-15; beyond it that value.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ErfComplement(D d, V t) {
-  t = MinKeepNan(d, hn::Set(d, 5.5f), t);
+  t = MinKeepNan(d, hn::Set(d, kErfEnd), t);
   V p = hn::MulAdd(hn::Set(d, 9.476522109252983e-07f), t, hn::Set(d, -3.113343700533733e-05f));
   p = hn::MulAdd(p, t, hn::Set(d, 0.00045951962238177657f));
   p = hn::MulAdd(p, t, hn::Set(d, -0.004061375744640827f));
@@ -156,7 +158,8 @@ HWY_INLINE V Erf(D d, V x) {
   return hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), ErfNearZero(d, x), far);
 }
 
-/// x·Φ(x). Left of −0.9·√2 Φ is half the complement, so that nothing cancels in the tail.
+/// x·Φ(x). Left of −0.9·√2 Φ is half the complement, so that nothing cancels in the tail; left of −5.5·√2, where the
+/// result is below 3e-14, 0, so that it stays 0 to the end of the line.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Gelu(D d, V x) {
   const V half = hn::Set(d, 0.5f);
@@ -165,7 +168,8 @@ HWY_INLINE V Gelu(D d, V x) {
   const V tail = hn::Mul(half, ErfComplement(d, t));
   const V far = hn::IfThenElse(hn::Lt(u, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
   const V near = hn::MulAdd(half, ErfNearZero(d, u), half);
-  return hn::Mul(x, hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), near, far));
+  const V product = hn::Mul(x, hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), near, far));
+  return hn::IfThenElse(hn::Lt(u, hn::Set(d, -kErfEnd)), hn::Zero(d), product);
 }
 
 /// (1 + tanh(u)) / 2 is sigmoid(2u), which does not cancel left of 0.

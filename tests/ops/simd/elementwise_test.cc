@@ -101,6 +101,7 @@ TEST(ElementwiseKernels, EdgesAndLengths) {
     EXPECT_EQ(value(kernels.erf, -kInf), -1);
     EXPECT_EQ(value(kernels.gelu, kInf), kInf);
     EXPECT_EQ(value(kernels.gelu, 100), 100);
+    for (const float x : {-9.0f, -1e3f, -1e20f, -kInf}) EXPECT_EQ(value(kernels.gelu, x), 0) << x;
     EXPECT_EQ(value(kernels.relu, -kInf), 0);
     EXPECT_TRUE(std::isnan(value(kernels.sqrt, -1)));
     EXPECT_EQ(value(kernels.reciprocal, 0), kInf);
