@@ -27,7 +27,8 @@ for object in "$@"; do
         # Tiles have 8 products a step or more; the loops of exp read constants from the stack and may.
         if (!inner || fma < 8 || fma % 4 != 0 || exps[name]) continue
         ++loops
-        if (stack > 0) { print "SPILL " name ": a loop of " fma " FMAs has " stack " stack operands"; ++bad }
+        # One move in many products is lost among them; newer compilers make a few in a loop that is written out.
+        if (stack * 16 > fma) { print "SPILL " name ": a loop of " fma " FMAs has " stack " stack operands"; ++bad }
       }
       n = 0
     }
