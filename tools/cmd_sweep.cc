@@ -38,7 +38,9 @@ void add_sweep(CLI::App* app, Action* chosen) {
   auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app->add_subcommand("sweep", "Time one layer at several head counts");
   command->footer(
-      "Rounds are interleaved across head counts; the FMA peak is measured around each timed run. Weights and input\n"
+      "Rounds are interleaved across head counts; every timed run follows an untimed one, with the FMA peak measured "
+      "right\n"
+      "before and after it. Weights and input\n"
       "come from a fixed seed; sampled rows of the output are checked against double.");
   add_size_options(command, &options->sizes);
   command->add_option("--rounds", options->rounds, "Timed rounds")->check(CLI::Range(1, 1000))->capture_default_str();

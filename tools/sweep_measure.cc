@@ -16,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kPeakSeconds = 0.02;
+// Short, and on a core that has just worked: clocks fall under load and rise again within milliseconds, and the peak
+// that counts is the one at the clock that the layer has.
+constexpr double kPeakSeconds = 0.005;
 // Runs shorter than this are repeated inside a round, so that the clock and one interruption weigh little.
 constexpr double kRoundSeconds = 0.02;
 constexpr int kMostRepeats = 10'000;
@@ -75,14 +77,21 @@ SweepRow inspect(const LayerSizes& sizes, std::int64_t heads, PlannedLayer* plan
   return row;
 }
 
-double timed_run(PlannedLayer* plan) {
+struct Timed {
+  double seconds;     // of one run
+  double peak_flops;  // around the runs
+};
+
+Timed timed_run(PlannedLayer* plan, const Threads& threads) {
   const Clock::time_point warm = Clock::now();
   plan->run();
   const double once = std::max(seconds_since(warm), 1e-7);
   const int repeats = static_cast<int>(std::clamp(kRoundSeconds / once, 1.0, static_cast<double>(kMostRepeats)));
+  const double before = measure_fma_peak(threads, kPeakSeconds);
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < repeats; ++i) plan->run();
-  return seconds_since(begin) / repeats;
+  const double seconds = seconds_since(begin) / repeats;
+  return {seconds, (before + measure_fma_peak(threads, kPeakSeconds)) / 2};
 }
 
 }  // namespace
@@ -112,14 +121,10 @@ Sweep measure_sweep(const LayerSizes& sizes, int rounds, const Execution& execut
   for (int round = 0; round < rounds; ++round) {
     fmt::print(stderr, "round {} of {}\n", round + 1, rounds);
     for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
-      PlannedLayer& plan = plans.get(i);
-      const double before = measure_fma_peak(execution.threads, kPeakSeconds);
-      const double once = timed_run(&plan);
-      const double after = measure_fma_peak(execution.threads, kPeakSeconds);
-      peaks.push_back(before);
-      peaks.push_back(after);
-      seconds[i].push_back(once);
-      shares[i].push_back(static_cast<double>(sweep.rows[i].flops_nominal) / once / ((before + after) / 2));
+      const Timed timed = timed_run(&plans.get(i), execution.threads);
+      peaks.push_back(timed.peak_flops);
+      seconds[i].push_back(timed.seconds);
+      shares[i].push_back(static_cast<double>(sweep.rows[i].flops_nominal) / timed.seconds / timed.peak_flops);
     }
   }
   for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
