@@ -2,7 +2,8 @@
 //
 //   MultiHeadAttention  query [B, Sq, E], key? [B, Skv, kdim], value? [B, Skv, vdim] (both absent: self attention),
 //                       w_q, w_k, w_v, w_o, b_q?, b_k?, b_v?, b_o?, bias_k?, bias_v? (constants, packed at plan time),
-//                       mask?, key_mask?, key_lengths? → out [B, Sq, E], scores?
+//                       mask?, key_mask?, key_lengths? → out [B, Sq, E], scores?; one batch entry of key and value may
+//                       stand for all
 //   Attention           query [B, Hq, Sq, D], key [B, Hkv, Skv, D], value [B, Hkv, Skv, Dv], mask?, key_mask?,
 //                       key_lengths?, offsets? → out [B, Hq, Sq, Dv], scores?; or of rank 3, without B. Batch entries
 //                       and heads broadcast. query_axes, key_axes, value_axes, out_axes: axis i of [B, H, S, D] is axis
