@@ -25,8 +25,8 @@ constexpr ProjectionEntry kTableBf16[] = {
 constexpr std::int64_t kOnednnRows = 512;
 constexpr std::int64_t kOnednnColumns = 2048;
 
-/// A panel of 16-lane vectors this deep is past the second-level cache, and every tile of rows reads it from further: the
-/// layer of 96 heads at K = 12288 ran at 0.72 of ONNX Runtime's speed. oneDNN cuts the depth.
+/// A panel of 16-lane vectors this deep is past the second-level cache, and every tile of rows reads it from further:
+/// the layer of 96 heads at K = 12288 ran at 0.72 of ONNX Runtime's speed. oneDNN cuts the depth.
 constexpr std::int64_t kDeepest = 6144;
 constexpr std::int64_t kDeepRows = 32;
 
