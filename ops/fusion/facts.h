@@ -3,6 +3,7 @@
 // an operator it knows nothing of its outputs.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -43,7 +44,7 @@ class Facts {
 
   const Draft& draft_;
   Unknowns unknowns_;
-  std::vector<std::optional<Fact>> facts_;  // by value
+  std::deque<std::optional<Fact>> facts_;  // by value; a deque, since rules hold one fact while they ask for another
 };
 
 /// Elements of a constant that may be a shape: integers or bools of rank 0 or 1, at most 16.
