@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/numeric.h"
+#include "ops/onnx_type.h"
 #include "ops/operators.h"
 
 namespace headway {
@@ -31,22 +32,11 @@ void require_dims(const char* what, const Dims& got, const Dims& expected) {
   require(got == expected, kOp, ' ', what, " has dims ", got, ", expected ", expected);
 }
 
-/// ONNX's numbers for types.
 DataType softmax_type(std::int64_t precision, DataType otherwise) {
-  switch (precision) {
-    case 0:
-      return otherwise;
-    case 1:
-      return DataType::kF32;
-    case 10:
-      return DataType::kF16;
-    case 11:
-      return DataType::kF64;
-    case 16:
-      return DataType::kBF16;
-    default:
-      fail(ErrorCode::kInvalidArgument, kOp, " softmax_precision is ", precision, ", expected 1, 10, 11 or 16");
-  }
+  if (precision == 0) return otherwise;
+  const std::optional<DataType> type = onnx_type(precision);
+  require(type && is_float(*type), kOp, " softmax_precision is ", precision, ", expected 1, 10, 11 or 16");
+  return *type;
 }
 
 ScoresOutput scores_mode(std::int64_t mode) {

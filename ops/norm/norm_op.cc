@@ -4,6 +4,7 @@
 #include "ops/elementwise/arithmetic.h"
 #include "ops/norm/norm_row.h"
 #include "ops/numeric.h"
+#include "ops/onnx_type.h"
 #include "ops/operators.h"
 #include "ops/table_op.h"
 
@@ -61,9 +62,10 @@ NormSpec spec_of(const char* op, const NodeContext& node, bool rms) {
 /// ONNX's stash_type: what mean and inverse deviation are given in.
 DataType stash_type(const char* op, const NodeContext& node) {
   const std::int64_t number = node.attributes.integer("stash_type", 1);
-  require(number == 1 || number == 10 || number == 11 || number == 16, op, " stash_type is ", number,
+  const std::optional<DataType> type = onnx_type(number);
+  require(type && is_float(*type), op, " stash_type is ", number,
           ", expected 1 (f32), 10 (f16), 11 (f64) or 16 (bf16)");
-  return number == 1 ? DataType::kF32 : number == 10 ? DataType::kF16 : number == 11 ? DataType::kF64 : DataType::kBF16;
+  return *type;
 }
 
 void store(const TensorView& view, std::int64_t i, double value) {
