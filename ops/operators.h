@@ -1,6 +1,8 @@
 // The factories of the graph operators of this folder, one short file each, and what those files share.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
 
 #include "headway/operator.h"
@@ -64,6 +66,16 @@ inline void check_f32_or_bf16(const char* op, const NodeContext& node, std::size
           ", expected f32 or bf16");
   require(type == node.inputs[0].type, op, " input ", input, " is ", name(type), ", expected ",
           name(node.inputs[0].type), " as input 0");
+}
+
+/// The plan of this node at other shapes, when it is a `Plan` and no shape changes any of these inputs that are there:
+/// what has been made of them may be shared. Null: none.
+template <class Plan>
+const Plan* sharing_plan(const NodeContext& node, std::initializer_list<std::size_t> inputs) {
+  for (const std::size_t i : inputs) {
+    if (i < node.inputs.size() && node.inputs[i].present && !node.is_fixed(i)) return nullptr;
+  }
+  return dynamic_cast<const Plan*>(node.sibling);
 }
 
 /// The input, or an absent view when the node has fewer inputs.

@@ -100,10 +100,9 @@ class LinearOp final : public Operator {
     spec.depth = w[0];
     spec.x_stride = w[0];
     spec.y_stride = w[1];
-    const bool shares = node.is_fixed(1) && (!with_bias || node.is_fixed(2));
     return std::make_unique<LinearPlan>(spec, node.constants[1], with_bias ? node.constants[2] : ConstTensorView(),
                                         node.attributes.text("activation", "none"),
-                                        shares ? dynamic_cast<const LinearPlan*>(node.sibling) : nullptr);
+                                        sharing_plan<LinearPlan>(node, {1, 2}));
   }
 };
 

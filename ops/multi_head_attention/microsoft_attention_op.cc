@@ -111,7 +111,8 @@ ConstTensorView constant(const NodeContext& node, std::size_t i, const char* wha
   return std::as_const(*wide).view();
 }
 
-PackedMatmul projection(const NodeContext& node, const Layer& layer) {
+/// `same` is the projection of another shape with the same weights; null: none.
+PackedMatmul projection(const NodeContext& node, const Layer& layer, const PackedMatmul* same) {
   Tensor wide_weights, wide_bias;
   const ConstTensorView weights = constant(node, kWeights, "weights", &wide_weights);
   const ConstTensorView bias = is_given(node, kBias) ? constant(node, kBias, "bias", &wide_bias) : ConstTensorView();
@@ -122,7 +123,8 @@ PackedMatmul projection(const NodeContext& node, const Layer& layer) {
            .x_stride = layer.input_width,
            .y_stride = padded_row(columns)},
           weights.permuted({1, 0}),
-          bias};
+          bias,
+          same};
 }
 
 MicrosoftCoreWants wants(const NodeContext& node, const Layer& layer) {
@@ -134,7 +136,9 @@ MicrosoftCoreWants wants(const NodeContext& node, const Layer& layer) {
 class MicrosoftAttentionPlan : public NodePlan {
  public:
   MicrosoftAttentionPlan(const NodeContext& node, const Layer& layer)
-      : layer_(layer), projection_(projection(node, layer)), core_(layer.core, wants(node, layer)) {
+      : layer_(layer),
+        projection_(projection(node, layer, same_projection(node))),
+        core_(layer.core, wants(node, layer)) {
     const AttentionSpec& c = layer_.core.core;
     input_ =
         book(&book_, layer_.core.type != DataType::kF32, DataType::kF32, {c.batch, c.query_len, layer_.input_width});
@@ -186,6 +190,11 @@ class MicrosoftAttentionPlan : public NodePlan {
   }
 
  private:
+  static const PackedMatmul* same_projection(const NodeContext& node) {
+    const auto* sibling = sharing_plan<MicrosoftAttentionPlan>(node, {kWeights, kBias});
+    return sibling != nullptr ? &sibling->projection_ : nullptr;
+  }
+
   Layer layer_;
   PackedMatmul projection_;
   MicrosoftCorePlan core_;

@@ -128,10 +128,8 @@ class MultiHeadAttentionPlan : public NodePlan {
 
   /// The layer of another shape, where no weight depends on shapes.
   static const MultiHeadAttention* same_weights(const NodeContext& node) {
-    for (std::size_t i = kWq; i < kMask; ++i) {
-      if (is_given(node, i) && !node.is_fixed(i)) return nullptr;
-    }
-    const auto* sibling = dynamic_cast<const MultiHeadAttentionPlan*>(node.sibling);
+    const auto* sibling =
+        sharing_plan<MultiHeadAttentionPlan>(node, {kWq, kWk, kWv, kWo, kBq, kBk, kBv, kBo, kBiasK, kBiasV});
     return sibling != nullptr ? &sibling->layer_ : nullptr;
   }
 
