@@ -5,7 +5,6 @@
 #include <string>
 
 #include "headway/attention.h"
-#include "ops/simd/bf16.h"
 #include "perf/measure.h"
 #include "perf/shapes.h"
 
@@ -26,22 +25,13 @@ AttentionSpec spec_of(const CoreShape& shape, DataType type) {
   return spec;
 }
 
-/// The same numbers in either type.
-Tensor random_tensor_of(DataType type, const Dims& dims, std::uint32_t seed) {
-  Tensor numbers = random_tensor(dims, 1.7f, seed);
-  if (type != DataType::kBF16) return numbers;
-  Tensor rounded(type, dims);
-  bf16_kernels().narrow(numbers.data<float>(), rounded.data<BFloat16>(), rounded.count());
-  return rounded;
-}
-
 void core(benchmark::State& state, const CoreShape& shape, DataType type, const std::string& implementation) {
   const Threads threads = Threads::openmp(static_cast<int>(state.range(0)));
   const AttentionSpec spec = spec_of(shape, type);
   const std::int64_t kv_heads = spec.num_kv_heads;
-  const Tensor q = random_tensor_of(type, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim}, 1);
-  const Tensor k = random_tensor_of(type, {spec.batch, kv_heads, spec.key_len, spec.head_dim}, 2);
-  const Tensor v = random_tensor_of(type, {spec.batch, kv_heads, spec.key_len, spec.head_dim}, 3);
+  const Tensor q = in_type(type, random_tensor({spec.batch, spec.num_heads, spec.query_len, spec.head_dim}, 1.7f, 1));
+  const Tensor k = in_type(type, random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 2));
+  const Tensor v = in_type(type, random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 3));
   const Tensor mask = random_tensor({spec.query_len, spec.key_len}, 1.0f, 4);
   Tensor out(type, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim});
 

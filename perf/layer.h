@@ -8,19 +8,10 @@
 #include <vector>
 
 #include "headway/multi_head_attention.h"
-#include "ops/attention/narrow.h"
 #include "perf/measure.h"
 #include "perf/shapes.h"
 
 namespace headway::perf {
-
-/// `tensor`, which is f32, in this type.
-inline Tensor in_type(DataType type, Tensor tensor) {
-  if (type == DataType::kF32) return tensor;
-  Tensor narrow(type, tensor.dims());
-  convert_view(std::as_const(tensor).view(), narrow.view());
-  return narrow;
-}
 
 class RandomLayer {
  public:

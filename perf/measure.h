@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "headway/tensor.h"
 #include "headway/threads.h"
+#include "ops/attention/narrow.h"
 #include "ops/simd/peak.h"
 
 namespace headway::perf {
@@ -28,6 +30,14 @@ inline Tensor random_tensor(const Dims& dims, float range, std::uint32_t seed) {
   Tensor tensor(DataType::kF32, dims);
   fill(&tensor, range, seed);
   return tensor;
+}
+
+/// `tensor`, which is f32, in this type.
+inline Tensor in_type(DataType type, Tensor tensor) {
+  if (type == DataType::kF32) return tensor;
+  Tensor narrow(type, tensor.dims());
+  convert_view(std::as_const(tensor).view(), narrow.view());
+  return narrow;
 }
 
 /// The FMA peak around one benchmark: measured when made and again by report(). Clocks drift by tens of percent within
