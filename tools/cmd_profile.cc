@@ -35,8 +35,6 @@ LayerProfile measure(PlannedLayer* plan, int rounds, const Execution& execution)
   plan->run(&profiler);  // warm, and every zone known
   profiler.clear();
   LayerProfile out;
-  // Short, and on a core that has just worked: clocks fall under load and rise again within milliseconds.
-  constexpr double kPeakSeconds = 0.005;
   const double before = measure_fma_peak(execution.threads, kPeakSeconds);
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < rounds; ++i) plan->run(&profiler);

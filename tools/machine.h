@@ -19,6 +19,10 @@ struct Machine {
   std::string highway;
 };
 
+/// How long the FMA peak is measured right before and after what is timed. Short, and on a core that has just worked:
+/// clocks fall under load and rise again within milliseconds, and the peak that counts is at the clock of the work.
+inline constexpr double kPeakSeconds = 0.005;
+
 Machine describe_machine(const Threads& threads);
 /// One line for the head of a report.
 std::string text(const Machine& machine);

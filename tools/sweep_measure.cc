@@ -16,9 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Short, and on a core that has just worked: clocks fall under load and rise again within milliseconds, and the peak
-// that counts is the one at the clock that the layer has.
-constexpr double kPeakSeconds = 0.005;
 // Runs shorter than this are repeated inside a round, so that the clock and one interruption weigh little.
 constexpr double kRoundSeconds = 0.02;
 constexpr int kMostRepeats = 10'000;
