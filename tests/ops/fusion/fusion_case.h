@@ -11,23 +11,14 @@
 #include <vector>
 
 #include "headway/fusion.h"
-#include "headway/register_ops.h"
 #include "headway/session.h"
+#include "tests/ops/graph/run_graph.h"
 #include "tests/support/random_data.h"
 
 namespace headway::testing {
 
 inline constexpr float kLowestFill = std::numeric_limits<float>::lowest();
 inline constexpr float kInfiniteFill = -std::numeric_limits<float>::infinity();
-
-inline const Registry& registry() {
-  static const Registry made = [] {
-    Registry ops;
-    register_ops(&ops);
-    return ops;
-  }();
-  return made;
-}
 
 class FusionCase {
  public:
@@ -97,7 +88,7 @@ class FusionCase {
   /// Largest difference of any output between the fused and the unfused graph, relative to the largest entry; NaN must
   /// meet NaN. Counts them in nans().
   double fused_minus_unfused() {
-    const Graph fused = fuse(graph, registry(), &report);
+    const Graph fused = fuse(graph, all_ops(), &report);
     const std::vector<Tensor> expected = run(graph);
     const std::vector<Tensor> got = run(fused);
     double worst = 0;
@@ -132,7 +123,7 @@ class FusionCase {
   std::vector<Tensor> run(const Graph& one) const {
     std::vector<ConstTensorView> views;
     for (const Tensor& tensor : inputs_) views.push_back(tensor.view());
-    return Session(one, registry()).run(views, Threads::openmp(2));
+    return Session(one, all_ops()).run(views, Threads::openmp(2));
   }
 
   Random random_{7};

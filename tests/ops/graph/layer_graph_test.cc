@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "headway/multi_head_attention.h"
-#include "headway/register_ops.h"
 #include "ops/attention/narrow.h"
 #include "tests/ops/graph/run_graph.h"
 #include "tests/ops/matmul/allocation_counter.h"
@@ -205,9 +204,7 @@ TEST(LayerGraph, OneBatchEntryOfKeysStandsForAll) {
     std::vector<ValueId> inputs{x, m, m};
     for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("w" + std::to_string(i), layer.weights[i]));
     graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, {{"num_heads", kHeads}}));
-    Registry registry;
-    register_ops(&registry);
-    const Session session(std::move(graph), registry);
+    const Session session(std::move(graph), all_ops());
     const ConstTensorView in[] = {layer.x.view(), keys};
     const std::vector<Tensor> y = session.run(in, Threads::serial());
     return std::vector<float>(y[0].data<float>(), y[0].data<float>() + y[0].count());
@@ -233,9 +230,7 @@ TEST(LayerGraph, InBf16TheNodeIsTheLayer) {
   for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("w" + std::to_string(i), layer.weights[i]));
   for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant("b" + std::to_string(i), layer.biases[i]));
   graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, {{"num_heads", kHeads}}));
-  Registry registry;
-  register_ops(&registry);
-  const Session session(std::move(graph), registry);
+  const Session session(std::move(graph), all_ops());
   const ConstTensorView in[] = {x->view()};
   const std::vector<Tensor> y = session.run(in, Threads::serial());
   ASSERT_EQ(y.at(0).type(), DataType::kBF16);
