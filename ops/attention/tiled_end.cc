@@ -69,14 +69,14 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   if (any_block) {
     for (std::int64_t lane = 0; lane < group; ++lane) factor[lane] = 1.0f / panels.sum[lane];
     const auto store = task.spec.type == DataType::kBF16 ? task.kernels.store_bf16 : task.kernels.store;
-    store({.panel = panels.context,
-           .columns = columns,
-           .vectors = rows.group.vectors,
-           .factor = factor,
-           .rows = rows.tables.out_rows,
-           .column_stride = stride});
+    const bool finite = store({.panel = panels.context,
+                               .columns = columns,
+                               .vectors = rows.group.vectors,
+                               .factor = factor,
+                               .rows = rows.tables.out_rows,
+                               .column_stride = stride});
     const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
-    if (hides) mend_rows(task, rows, panels);
+    if (hides && !finite) mend_rows(task, rows, panels);
   }
   const bool none_empty = !task.bias.any() && !rows.all.empty();
   for (std::int64_t lane = 0; lane < rows.group.rows && !(any_block && none_empty); ++lane) {

@@ -87,7 +87,8 @@ struct ContextTile {
   float* context;        // [Dv, group]
 };
 
-/// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]. Lanes may share a row.
+/// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]. Lanes may share a row. Returns whether all
+/// of these products are finite.
 struct StorePanel {
   const float* panel;  // [columns, group]
   std::int64_t columns;
@@ -121,8 +122,8 @@ struct AttentionTileKernels {
   void (*adjust)(const AdjustTile&);
   void (*softmax)(const SoftmaxTile&);
   void (*context)(const ContextTile&);
-  void (*store)(const StorePanel&);
-  void (*store_bf16)(const StorePanel&);
+  bool (*store)(const StorePanel&);
+  bool (*store_bf16)(const StorePanel&);
   void (*widen)(const WidenRows&);
 };
 

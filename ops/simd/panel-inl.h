@@ -128,13 +128,15 @@ inline void Load(const LoadPanel& t) {
   }
 }
 
+/// Four columns at a time, as LoadLanes; `products` becomes NaN where a value of its lane was NaN or infinity.
 template <class T>
 HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe_unused]] std::int64_t group,
-                                   [[maybe_unused]] std::int64_t lane) {
+                                   [[maybe_unused]] std::int64_t lane, [[maybe_unused]] TileVector& products) {
   std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
   if (t.column_stride != 1) return 0;
   const TileTag d;
+  const auto zero = hn::Zero(d);
   const auto factor = t.factor != nullptr ? hn::Load(d, t.factor + lane) : hn::Set(d, 1.0f);
   using Bits = RowBits<T>;
   Bits* rows[hn::MaxLanes(TileTag())];
@@ -148,6 +150,10 @@ HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe
     TileVector v1 = hn::Mul(factor, hn::Load(d, from + group));
     TileVector v2 = hn::Mul(factor, hn::Load(d, from + 2 * group));
     TileVector v3 = hn::Mul(factor, hn::Load(d, from + 3 * group));
+    products = hn::MulAdd(zero, v0, products);
+    products = hn::MulAdd(zero, v1, products);
+    products = hn::MulAdd(zero, v2, products);
+    products = hn::MulAdd(zero, v3, products);
     Transpose4(v0, v1, v2, v3);
     StoreBlocks(v0, rows, c);
     StoreBlocks(v1, rows + kBlocks, c);
@@ -159,18 +165,22 @@ HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe
 }
 
 template <class T>
-inline void Store(const StorePanel& t) {
-  const std::int64_t lanes = hn::Lanes(TileTag());
+inline bool Store(const StorePanel& t) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
   const std::int64_t group = t.vectors * lanes;
+  TileVector products = hn::Zero(d);
+  float product = 0;
   for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = StoreLanes<T>(t, group, lane); c < t.columns; ++c) {
+    for (std::int64_t c = StoreLanes<T>(t, group, lane, products); c < t.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
-        const float factor = t.factor != nullptr ? t.factor[lane + i] : 1.0f;
-        T* row = reinterpret_cast<T*>(t.rows[lane + i]);
-        StoreOne(factor * t.panel[c * group + lane + i], row + c * t.column_stride);
+        const float value = (t.factor != nullptr ? t.factor[lane + i] : 1.0f) * t.panel[c * group + lane + i];
+        product += 0.0f * value;
+        StoreOne(value, reinterpret_cast<T*>(t.rows[lane + i]) + c * t.column_stride);
       }
     }
   }
+  return product == 0.0f && hn::AllTrue(d, hn::Eq(products, hn::Zero(d)));
 }
 
 /// kColumns elements of every row to a panel of that width.
