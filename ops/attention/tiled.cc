@@ -65,7 +65,7 @@ class TiledAttention final : public AttentionImplementation {
       const std::int64_t head = unit * geometry_.heads_per_unit;
       // Averaged scores add up over the heads of one task, in order.
       for (std::int64_t h = head; h < (mean ? spec_.num_heads : head + 1); ++h) {
-        run_chunk(args, bias, {batch, h}, chunk, own, clock);
+        run_chunk(args, bias, {batch, h}, chunk, threads.workers(), own, clock);
       }
       clock.report(profiler, worker);
     });
@@ -76,7 +76,7 @@ class TiledAttention final : public AttentionImplementation {
   std::int64_t worker_floats() const { return geometry_.buffers().total() + 16; }
 
   void run_chunk(const AttentionArgs& args, const BiasSource& bias, const TiledUnit& unit, std::int64_t chunk,
-                 std::byte* workspace, PhaseClock& clock) const {
+                 int workers, std::byte* workspace, PhaseClock& clock) const {
     const Visibility visibility(spec_, args, unit.batch);
     const std::int64_t wide = geometry_.group_lanes;
     const std::int64_t first = chunk * geometry_.groups_per_chunk;
@@ -92,9 +92,12 @@ class TiledAttention final : public AttentionImplementation {
                             .value = carver.take(geometry_.buffers().value)};
     float* const score_rows = carver.take(geometry_.buffers().score_rows);
     const TiledTask task{spec_, kernels_, geometry_, bias, args, unit, scratch, clock};
+    // The first chunks of a head bring its keys and values near; to the later ones of a worker they are.
+    const bool cold = geometry_.fetch && !geometry_.widen && chunk < workers;
 
     GroupRows rows[TiledGeometry::kMaxGroupsPerChunk];
     GroupPanels panels[TiledGeometry::kMaxGroupsPerChunk];
+    bool begun[TiledGeometry::kMaxGroupsPerChunk] = {};
     bool started[TiledGeometry::kMaxGroupsPerChunk] = {};
     KeyRange hull{spec_.key_len, 0};
     for (int g = 0; g < count; ++g) {
@@ -110,7 +113,6 @@ class TiledAttention final : public AttentionImplementation {
                    .sum = carver.take(wide),
                    .bias_max = carver.take(wide)};
       place_rows(spec_, args, unit, visibility, geometry_.lanes, &rows[g]);
-      begin_group(task, rows[g], panels[g]);
       hull = {std::min(hull.begin, rows[g].any.begin), std::max(hull.end, rows[g].any.end)};
       if (spec_.scores_output != ScoresOutput::kNone) {
         place_scores(task, score_rows, &rows[g]);
@@ -118,13 +120,19 @@ class TiledAttention final : public AttentionImplementation {
       }
     }
 
+    // When its first block comes: the panel of queries is then still in the first cache.
+    const auto begin_once = [&](int g) {
+      if (!begun[g]) begin_group(task, rows[g], panels[g]);
+      begun[g] = true;
+    };
     const auto visit = [&](const KeyRange& keys, bool tail) {
       for (std::int64_t begin = keys.begin; begin < keys.end; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, keys.end);
         KeyBlock block = keys_and_values(task, {begin, end}, tail, packed);
         clock.lap(PhaseClock::kPack, {});
         for (int g = 0; g < count; ++g) {
-          block.cold = g == 0 && !geometry_.widen;  // what was widened was written just now
+          block.cold = g == 0 && cold;
+          begin_once(g);
           started[g] = add_block(task, rows[g], panels[g], block, !started[g]);
         }
       }
@@ -133,13 +141,17 @@ class TiledAttention final : public AttentionImplementation {
       for (std::int64_t begin = 0; begin < spec_.key_len; begin += geometry_.key_block) {
         const std::int64_t end = std::min(begin + geometry_.key_block, spec_.key_len);
         const KeyBlock block = keys_only(task, {begin, end}, packed);
-        for (int g = 0; g < count; ++g) raw_scores(task, rows[g], panels[g], block);
+        for (int g = 0; g < count; ++g) {
+          begin_once(g);
+          raw_scores(task, rows[g], panels[g], block);
+        }
       }
     }
     visit(hull, false);
     visit({visibility.tail_begin(), visibility.tail_end()}, true);
 
     for (int g = 0; g < count; ++g) {
+      begin_once(g);
       if (spec_.scores_output != ScoresOutput::kNone) finish_scores(task, rows_, rows[g], panels[g]);
       end_group(task, rows[g], panels[g], started[g]);
     }

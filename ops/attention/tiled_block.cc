@@ -6,6 +6,7 @@
 
 #include "ops/attention/implementation.h"
 #include "ops/attention/tiled_scores.h"
+#include "ops/attention/tiled_wanted.h"
 
 namespace headway {
 namespace {
@@ -84,11 +85,10 @@ PartBias load_bias(const TiledTask& task, const GroupRows& rows, Part* part) {
 /// Scores of keys [from, to) of a part, a depth block at a time. Vectors that see none of the later keys are left out
 /// of their tiles.
 void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels, const KeyBlock& block,
-                const Part& part, std::int64_t from, std::int64_t to, float* block_max) {
+                const Part& part, std::int64_t from, std::int64_t to, float* block_max, bool first_block) {
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   const std::int64_t depth = task.spec.head_dim;
   const std::int64_t skipped = part.begin - block.begin;
-  const bool fetch = block.cold && block.panel_columns == 0;
   std::int64_t key = from;
   for (int v = 0; v < rows.group.vectors; ++v) {
     const std::int64_t keys = std::min(part.vector_end[v], to) - key;
@@ -96,6 +96,9 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
     std::int64_t c = 0;
     do {
       const std::int64_t columns = std::min(task.geometry.depth_block, depth - c);
+      WantedRows wanted[kMaxWanted];
+      const int wanted_count = wanted_rows(
+          task, rows, block, {skipped + key, keys, c, rows.group.vectors - v, first_block && key == 0}, wanted);
       task.kernels.score({.key = block.key + (skipped + key) * block.key_stride + c,
                           .key_stride = block.key_stride,
                           .keys = keys,
@@ -106,9 +109,8 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
                           .accumulate = c > 0,
                           .scores = task.scratch.scores + key * group,
                           .block_max = c + columns >= depth ? block_max : nullptr,
-                          .fetch_value = fetch ? block.value + (skipped + key) * block.value_stride : nullptr,
-                          .fetch_stride = block.value_stride,
-                          .fetch_columns = task.spec.value_head_dim});
+                          .wanted = wanted,
+                          .wanted_count = wanted_count});
       c += columns;
     } while (c < depth);
     key += keys;
@@ -197,9 +199,9 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   // Keys from `adjusted` on go through a second pass; those before it have their maximum from the tiles already.
   const std::int64_t adjusted = masked || task.spec.softcap > 0 ? 0 : part.limited - part.begin;
   const std::int64_t keys = part.end - part.begin;
-  score_keys(task, rows, panels, block, part, 0, adjusted, task.scratch.block_max);
+  score_keys(task, rows, panels, block, part, 0, adjusted, task.scratch.block_max, first_block);
   if (adjusted < keys) {
-    score_keys(task, rows, panels, block, part, adjusted, keys, nullptr);
+    score_keys(task, rows, panels, block, part, adjusted, keys, nullptr, first_block);
     adjust_part(task, rows, panels, part, bias, adjusted, part.limited < part.end);
   }
   if (block.tail) std::fill_n(panels.bias_max, group, 0.0f);

@@ -64,7 +64,7 @@ struct KeyBlock {
   std::int64_t panel_columns;  // as in ContextTile
   std::int64_t panel_stride;
   bool tail;  // the visible tail: no limits, no masks
-  bool cold;  // this group is the first to read it
+  bool cold;  // this group is the first to read it: worth asking for ahead
 };
 
 /// What a task works with; shared by all of its groups and blocks.

@@ -8,14 +8,17 @@ namespace headway {
 namespace {
 
 constexpr std::int64_t kKeyBlock = 128;  // 64 to 256 is a flat optimum: 128 × 48 scores are 24 KiB
-// D ≤ 16: longer where the scores still leave room in the first cache (256 × 24 of them, not 256 × 48), so that fewer
-// stretches have to be timed and rescaled.
-constexpr std::int64_t kKeyBlockNarrow = 256;
+// Longer where it pays. D ≤ 16 with 8 lanes: fewer stretches to be timed and rescaled, and 256 × 24 scores still leave
+// room in the first cache. 128 ≤ D ≤ 256 with 16 lanes: the panels of query and context pass through that cache half
+// as often (1 to 2 points of the peak; at D = 512 it costs 3).
+constexpr std::int64_t kKeyBlockLong = 256;
 constexpr int kNarrowLanes = 8;
 constexpr std::int64_t kDepthBlock = 256;
-constexpr std::int64_t kChunkBytes = 192 << 10;    // query and context panels of a chunk: well inside the second cache
-constexpr std::int64_t kWantedTasks = 32;          // chunks shrink until there are so many: enough for 8 workers
-constexpr std::int64_t kWantedWideningTasks = 16;  // each chunk widens all keys that it sees
+constexpr std::int64_t kChunkBytes = 192 << 10;  // query and context panels of a chunk: well inside the second cache
+constexpr std::int64_t kWantedTasks = 16;        // chunks shrink until there are so many: enough for 8 workers
+// Less than this stays in the second-level cache from call to call, where asking ahead costs up to 5 points of the
+// peak; beyond it gives up to 8 (AVX-512). With 8 lanes it never paid.
+constexpr std::int64_t kCachedBytes = 4 << 20;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
@@ -38,14 +41,19 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
       std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(group_bytes, 1), 1, kMaxGroupsPerChunk);
   const std::int64_t units = spec.batch * (mean ? 1 : spec.num_heads / heads_per_unit);
   if (scores_out) groups_per_chunk = 1;  // score rows are long; one group's are kept
-  const std::int64_t tasks = widen ? kWantedWideningTasks : kWantedTasks;
-  while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < tasks) --groups_per_chunk;
+  while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < kWantedTasks) --groups_per_chunk;
   chunks = ceil_div(groups, groups_per_chunk);
 
-  const bool narrow = std::max(spec.head_dim, spec.value_head_dim) <= 16 && lanes <= kNarrowLanes;
-  key_block = round_up(narrow ? kKeyBlockNarrow : kKeyBlock, kernels.key_tile);
+  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim);
+  const bool narrow_lanes = lanes <= kNarrowLanes;
+  const bool long_blocks = narrow_lanes ? width <= 16 : 128 <= width && width <= 256;
+  key_block = round_up(long_blocks ? kKeyBlockLong : kKeyBlock, kernels.key_tile);
   depth_block = kDepthBlock;
-  pack_value = spec.value_head_dim >= 128 && (groups_per_chunk > 1 || widen);
+  pack_value = widen && spec.value_head_dim >= 128;
+  const std::int64_t columns = spec.head_dim + spec.value_head_dim;
+  const std::int64_t query_rows = spec.num_heads * spec.query_len, key_rows = spec.num_kv_heads * spec.key_len;
+  const std::int64_t elements = spec.batch * columns * (query_rows + key_rows);
+  fetch = !narrow_lanes && elements * static_cast<std::int64_t>(size_bytes(spec.type)) > kCachedBytes;
 
   const bool masked = spec.mask != MaskKind::kNone || spec.key_mask != MaskKind::kNone;
   const std::int64_t value_columns = round_up(spec.value_head_dim, kernels.value_columns);
@@ -80,11 +88,8 @@ QueryGroup TiledGeometry::group(std::int64_t index) const {
 std::string TiledGeometry::explain(const AttentionTileKernels& kernels) const {
   std::ostringstream text;
   text << kernels.target << ", groups of " << group_lanes << " queries, " << groups_per_chunk << " a task, blocks of "
-       << key_block << " keys, "
-       << (widen        ? "key and value widened a block"
-           : pack_value ? "value packed a block"
-                        : "value read in place")
-       << ", workspace " << buffers_.total() * 4 << " bytes a worker";
+       << key_block << " keys, " << (widen ? "key and value widened a block" : "key and value read in place")
+       << (fetch ? ", memory asked for ahead" : "") << ", workspace " << buffers_.total() * 4 << " bytes a worker";
   return text.str();
 }
 

@@ -36,8 +36,9 @@ class TiledGeometry {
   std::int64_t chunks = 0;  // of a unit
   std::int64_t key_block = 0;
   std::int64_t depth_block = 0;  // D is cut into such parts, so that a query panel stays in the first cache
-  bool pack_value = false;       // whatever the strides: they would fall into a few sets of the first cache
+  bool pack_value = false;       // in panels: widened rows would fall into a few sets of the first cache
   bool widen = false;            // key and value are bf16 and become f32 a block
+  bool fetch = false;            // memory is asked for ahead
   int lanes = 1;
   int group_lanes = 1;  // of the widest group: max_vectors · lanes
 

@@ -41,18 +41,17 @@ void pack_rows(const Rows<Real>& r, float* to) {
 /// Column panels [columns / kWidth][rows][kWidth].
 template <std::int64_t kWidth, class Real>
 void pack_panels_of(const Rows<Real>& r, float* to) {
-  for (std::int64_t c = 0; c < r.columns; c += kWidth, to += r.rows * kWidth) {
-    const Real* const top = r.from + c * r.column_stride;
+  for (std::int64_t i = 0; i < r.rows; ++i, to += kWidth) {
+    const Real* from = r.from + i * r.row_stride;
+    float* at = to;
+    std::int64_t c = 0;
     if constexpr (std::is_same_v<Real, float>) {
-      if (r.column_stride == 1 && c + kWidth <= r.columns) {
-        for (std::int64_t i = 0; i < r.rows; ++i) std::copy_n(top + i * r.row_stride, kWidth, to + i * kWidth);
-        continue;
+      if (r.column_stride == 1) {
+        for (; c + kWidth <= r.columns; c += kWidth, at += r.rows * kWidth) std::copy_n(from + c, kWidth, at);
       }
     }
-    for (std::int64_t i = 0; i < r.rows; ++i) {
-      for (std::int64_t k = 0; k < std::min(kWidth, r.columns - c); ++k) {
-        to[i * kWidth + k] = widen(top[i * r.row_stride + k * r.column_stride]);
-      }
+    for (; c < r.columns; c += kWidth, at += r.rows * kWidth) {
+      for (std::int64_t k = 0; k < std::min(kWidth, r.columns - c); ++k) at[k] = widen(from[(c + k) * r.column_stride]);
     }
   }
 }

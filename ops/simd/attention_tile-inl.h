@@ -22,16 +22,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ------------------------------------------------------------------------------------------------------------ scores
 
-/// Asks for the lines of columns [c, c + 16) of half of the rows, the other half with the next steps: a line of key and
-/// one of value every two steps. In one go they would hold up the tile.
+/// The share of column c: half of a tile's rows, the other half with the next steps, in the line that c lies in.
 template <int kRows>
-HWY_INLINE void FetchRows(const ScoreTile& t, std::int64_t key, std::int64_t c) {
-  constexpr int kHalf = kRows / 2;
-  const std::int64_t column = c / kLine * kLine;
-  const int first = c % kLine == 0 ? 0 : kHalf;
-  for (int r = first; r < first + kHalf; ++r) {
-    hwy::Prefetch(t.key + (key + r + kRows) * t.key_stride + column);
-    if (column < t.fetch_columns) hwy::Prefetch(t.fetch_value + (key + r) * t.fetch_stride + column);
+HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c) {
+  const std::int64_t line = c / kLine * kLine * static_cast<std::int64_t>(sizeof(float));
+  const bool second = c % kLine != 0;
+  for (int i = 0; i < t.wanted_count; ++i) {
+    const WantedRows& w = t.wanted[i];
+    if (line >= w.bytes) continue;
+    const std::int64_t half = (w.a_tile + 1) / 2;
+    const std::int64_t begin = key / kRows * w.a_tile + (second ? half : 0);
+    const std::int64_t end = std::min(begin + (second ? w.a_tile - half : half), w.rows);
+    for (std::int64_t r = begin; r < end; ++r) hwy::Prefetch(w.first + r * w.stride + line);
   }
 }
 
@@ -58,7 +60,7 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key, std::int64_t gro
   const float* HWY_RESTRICT q = t.queries + lane;
   std::int64_t c = 0;
   for (; c + kStepsTogether <= t.depth; c += kStepsTogether) {
-    if (t.fetch_value != nullptr) FetchRows<kRows>(t, key, c);
+    if (t.wanted_count > 0) FetchWanted<kRows>(t, key, c);
 #pragma GCC unroll 8
     for (int i = 0; i < kStepsTogether; ++i, q += group)
       tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c + i]; });

@@ -28,6 +28,16 @@ struct LoadPanel {
   float* panel;  // [columns, group]
 };
 
+/// Rows of memory that are wanted soon and may lie beyond the second-level cache: `a_tile` of them are asked for with
+/// every register tile of scores, a few lines with every few steps. In one go they would hold up the tile.
+struct WantedRows {
+  const std::byte* first;
+  std::int64_t stride;  // bytes between rows
+  std::int64_t rows;
+  std::int64_t bytes;  // of a row
+  std::int64_t a_tile;
+};
+
 /// scores[j] = k[j] · queries for j in [0, keys), for the vectors from first_vector on.
 struct ScoreTile {
   const float* key;         // [keys, depth], innermost stride 1
@@ -37,14 +47,11 @@ struct ScoreTile {
   const float* queries;  // [depth, group]
   int vectors;
   int first_vector;
-  bool accumulate;   // add to what scores hold: later parts of a depth that is cut
-  float* scores;     // [keys rounded up to key_tile, group]
-  float* block_max;  // [group]: raised to the largest score; null: left alone
-  // Rows that are wanted soon and lie beyond the second-level cache, asked for while the tiles are computed: the keys
-  // of the next tile, and `fetch_columns` of the value rows of this one. Null: neither.
-  const float* fetch_value = nullptr;
-  std::int64_t fetch_stride = 0;
-  std::int64_t fetch_columns = 0;
+  bool accumulate;                     // add to what scores hold: later parts of a depth that is cut
+  float* scores;                       // [keys rounded up to key_tile, group]
+  float* block_max;                    // [group]: raised to the largest score; null: left alone
+  const WantedRows* wanted = nullptr;  // [wanted_count]
+  int wanted_count = 0;
 };
 
 /// In place on scores: softcap, then biases, then limits; and the maximum of the result.
