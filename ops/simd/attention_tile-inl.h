@@ -1,5 +1,5 @@
-// The steps of attention on one tile, for one SIMD target: scores, softmax and context. Panels to and from memory are
-// panel-inl.h; the register tile is tile-inl.h.
+// The steps of attention on one tile after its scores (score_tile-inl.h), for one SIMD target: masks, softmax and
+// context. Panels to and from memory are panel-inl.h; the register tile is tile-inl.h.
 #if defined(HEADWAY_OPS_SIMD_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_ATTENTION_TILE_INL_H_
 #undef HEADWAY_OPS_SIMD_ATTENTION_TILE_INL_H_
@@ -9,7 +9,6 @@
 
 #include <limits>
 
-#include "hwy/cache_control.h"
 #include "ops/simd/attention_tile.h"
 #include "ops/simd/math-inl.h"
 #include "ops/simd/tile-inl.h"
@@ -19,93 +18,6 @@ namespace headway {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// ------------------------------------------------------------------------------------------------------------ scores
-
-/// The share of column c: half of a tile's rows, the other half with the next steps, in the line that c lies in.
-template <int kRows>
-HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c) {
-  const std::int64_t line = c / kLine * kLine * static_cast<std::int64_t>(sizeof(float));
-  const bool second = c % kLine != 0;
-  for (int i = 0; i < t.wanted_count; ++i) {
-    const WantedRows& w = t.wanted[i];
-    if (line >= w.bytes) continue;
-    const std::int64_t half = (w.a_tile + 1) / 2;
-    const std::int64_t begin = key / kRows * w.a_tile + (second ? half : 0);
-    const std::int64_t end = std::min(begin + (second ? w.a_tile - half : half), w.rows);
-    for (std::int64_t r = begin; r < end; ++r) hwy::Prefetch(w.first + r * w.stride + line);
-  }
-}
-
-/// One register tile of scores: kRows keys, vectors [first, first + kVectors) of the group.
-template <int kRows, int kVectors>
-HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key, std::int64_t group, std::int64_t lane) {
-  const TileTag d;
-  const std::int64_t lanes = hn::Lanes(d);
-  // Rows beyond the last key repeat it: a tail costs one whole tile and reads nothing that is not there.
-  const std::int64_t last = t.keys - 1 - key;
-  const float* HWY_RESTRICT k[8];
-  for (int r = 0; r < 8; ++r) k[r] = t.key + (key + std::min<std::int64_t>(r, last)) * t.key_stride;
-
-  float* HWY_RESTRICT s = t.scores + key * group + lane;
-  Tile<kRows, kVectors> tile;
-  if (t.accumulate) {
-    tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
-      ForEachVectorOfRow<kVectors>(row,
-                                   [&](int v, TileVector& x) HWY_ATTR { x = hn::Load(d, s + r * group + v * lanes); });
-    });
-  } else {
-    tile.Clear();
-  }
-  const float* HWY_RESTRICT q = t.queries + lane;
-  std::int64_t c = 0;
-  for (; c + kStepsTogether <= t.depth; c += kStepsTogether) {
-    if (t.wanted_count > 0) FetchWanted<kRows>(t, key, c);
-#pragma GCC unroll 8
-    for (int i = 0; i < kStepsTogether; ++i, q += group)
-      tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c + i]; });
-  }
-  for (; c < t.depth; ++c, q += group) {
-    tile.template Step<0>(q, [&](int r) HWY_ATTR { return k[r][c]; });
-  }
-
-  TileRow max;
-  max.c0 = max.c1 = max.c2 = hn::Set(d, std::numeric_limits<float>::lowest());
-  tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
-    ForEachVectorOfRow<kVectors>(row,
-                                 [&](int v, TileVector& x) HWY_ATTR { hn::Store(x, d, s + r * group + v * lanes); });
-    max.c0 = hn::Max(row.c0, max.c0);
-    if constexpr (kVectors > 1) max.c1 = hn::Max(row.c1, max.c1);
-    if constexpr (kVectors > 2) max.c2 = hn::Max(row.c2, max.c2);
-  });
-  if (t.block_max == nullptr) return;
-  ForEachVectorOfRow<kVectors>(max, [&](int v, TileVector& x) HWY_ATTR {
-    float* HWY_RESTRICT to = t.block_max + lane + v * lanes;
-    hn::Store(hn::Max(x, hn::Load(d, to)), d, to);
-  });
-}
-
-template <int kVectors>
-HWY_INLINE void ScoreAllKeys(const ScoreTile& t, std::int64_t group, std::int64_t lane) {
-  constexpr int kRows = TileRows(kVectors);
-  for (std::int64_t key = 0; key < t.keys; key += kRows) ScoreKeys<kRows, kVectors>(t, key, group, lane);
-}
-
-inline void Score(const ScoreTile& t) {
-  const std::int64_t lanes = hn::Lanes(TileTag());
-  const std::int64_t group = t.vectors * lanes;
-  const std::int64_t lane = t.first_vector * lanes;
-  switch (t.vectors - t.first_vector) {
-    case 1:
-      return ScoreAllKeys<1>(t, group, lane);
-    case 2:
-      return ScoreAllKeys<2>(t, group, lane);
-    case 3:
-      return ScoreAllKeys<3>(t, group, lane);
-    default:
-      return;
-  }
-}
 
 // ------------------------------------------------------------------------------------------------------------ adjust
 
@@ -177,7 +89,7 @@ HWY_INLINE void SoftmaxVectors(const SoftmaxTile& t) {
   const std::int64_t lanes = hn::Lanes(d);
   TileRow max, sum;
   max.c0 = max.c1 = max.c2 = sum.c0 = sum.c1 = sum.c2 = hn::Zero(d);
-  ForEachVectorOfRow<kVectors>(max, [&](int v, TileVector& m) HWY_ATTR {
+  ForEachVectorOfRow<kVectors>(max, [&](int v, TileVector& m) TILE_LAMBDA {
     const std::int64_t lane = v * lanes;
     const auto old = hn::Load(d, t.maximum + lane);
     m = hn::Max(hn::Load(d, t.block_max + lane), old);
@@ -187,7 +99,7 @@ HWY_INLINE void SoftmaxVectors(const SoftmaxTile& t) {
   ExpKeys<0, kVectors>(t.scores, 0, t.vector_end[0], max, sum);
   if constexpr (kVectors > 1) ExpKeys<1, kVectors>(t.scores, t.vector_end[0], t.vector_end[1], max, sum);
   if constexpr (kVectors > 2) ExpKeys<2, kVectors>(t.scores, t.vector_end[1], t.vector_end[2], max, sum);
-  ForEachVectorOfRow<kVectors>(sum, [&](int v, TileVector& s) HWY_ATTR {
+  ForEachVectorOfRow<kVectors>(sum, [&](int v, TileVector& s) TILE_LAMBDA {
     const std::int64_t lane = v * lanes;
     hn::Store(hn::MulAdd(hn::Load(d, t.sum + lane), hn::Load(d, t.rescale + lane), s), d, t.sum + lane);
   });
@@ -216,11 +128,11 @@ HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRI
   for (; j + kTogether <= keys; j += kTogether) {
 #pragma GCC unroll 8
     for (int i = 0; i < kTogether; ++i, value += key_stride, scores += group) {
-      tile.template Step<kFirst>(scores, [&](int r) HWY_ATTR { return value[r]; });
+      tile.template Step<kFirst>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
     }
   }
   for (; j < keys; ++j, value += key_stride, scores += group) {
-    tile.template Step<kFirst>(scores, [&](int r) HWY_ATTR { return value[r]; });
+    tile.template Step<kFirst>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
   }
 }
 
@@ -234,8 +146,8 @@ HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const 
   if (t.rescale == nullptr) {
     tile.Clear();
   } else {
-    tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
-      ForEachVectorOfRow<kVectors>(row, [&](int v, TileVector& x) HWY_ATTR {
+    tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
+      ForEachVectorOfRow<kVectors>(row, [&](int v, TileVector& x) TILE_LAMBDA {
         x = hn::Mul(hn::Load(d, t.rescale + v * lanes), hn::Load(d, context + r * group + v * lanes));
       });
     });
@@ -248,9 +160,9 @@ HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const 
   if constexpr (kVectors > 2) {
     ContextKeys<2>(tile, value + end[1] * stride, stride, t.scores + end[1] * group, group, end[2] - end[1]);
   }
-  tile.ForEachRow([&](int r, TileRow& row) HWY_ATTR {
+  tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
     ForEachVectorOfRow<kVectors>(
-        row, [&](int v, TileVector& x) HWY_ATTR { hn::Store(x, d, context + r * group + v * lanes); });
+        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, context + r * group + v * lanes); });
   });
 }
 

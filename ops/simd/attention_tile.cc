@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 #include "ops/simd/attention_tile-inl.h"
 #include "ops/simd/panel-inl.h"
+#include "ops/simd/score_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {

@@ -10,8 +10,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "hwy/highway.h"
+
+// Of a lambda that works on a register tile: called, and not inlined, it would put the tile on the stack.
+#undef TILE_LAMBDA
+#if HWY_COMPILER_MSVC
+#define TILE_LAMBDA HWY_ATTR
+#else
+#define TILE_LAMBDA HWY_ATTR __attribute__((always_inline))
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {
@@ -57,11 +67,14 @@ struct TileRow {
 };
 
 template <int kFirst, int kVectors>
+HWY_INLINE void AccumulateRow(TileVector a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
+  if constexpr (kFirst <= 0 && kVectors > 0) Accumulate(a, b0, row.c0);
+  if constexpr (kFirst <= 1 && kVectors > 1) Accumulate(a, b1, row.c1);
+  if constexpr (kFirst <= 2 && kVectors > 2) Accumulate(a, b2, row.c2);
+}
+template <int kFirst, int kVectors>
 HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
-  const TileVector broadcast = hn::Set(TileTag(), a);
-  if constexpr (kFirst <= 0 && kVectors > 0) Accumulate(broadcast, b0, row.c0);
-  if constexpr (kFirst <= 1 && kVectors > 1) Accumulate(broadcast, b1, row.c1);
-  if constexpr (kFirst <= 2 && kVectors > 2) Accumulate(broadcast, b2, row.c2);
+  AccumulateRow<kFirst, kVectors>(hn::Set(TileTag(), a), b0, b1, b2, row);
 }
 
 inline constexpr std::int64_t kLine = 16;  // floats of a cache line
@@ -70,36 +83,41 @@ inline constexpr std::int64_t kLine = 16;  // floats of a cache line
 /// over them walk their pointers step by step; offsets from one pointer cost 3 points again.
 inline constexpr int kStepsTogether = 8;
 
+/// An index that is known where the code is made.
+template <int kValue>
+using Constant = std::integral_constant<int, kValue>;
+
 /// All accumulators of a tile of kRows × kVectors.
 template <int kRows, int kVectors>
 struct Tile {
   TileRow r0, r1, r2, r3, r4, r5, r6, r7;
 
   HWY_INLINE void Clear() {
-    ForEachRow([](int, TileRow& row) HWY_ATTR { row.c0 = row.c1 = row.c2 = hn::Zero(TileTag()); });
+    ForEachRow([](int, TileRow& row) TILE_LAMBDA { row.c0 = row.c1 = row.c2 = hn::Zero(TileTag()); });
   }
 
-  /// fn(index, row) for each row in use, unrolled.
+  /// fn(Constant<index>, row) for each row in use, unrolled.
   template <class Fn>
   HWY_INLINE void ForEachRow(Fn fn) {
-    if constexpr (kRows > 0) fn(0, r0);
-    if constexpr (kRows > 1) fn(1, r1);
-    if constexpr (kRows > 2) fn(2, r2);
-    if constexpr (kRows > 3) fn(3, r3);
-    if constexpr (kRows > 4) fn(4, r4);
-    if constexpr (kRows > 5) fn(5, r5);
-    if constexpr (kRows > 6) fn(6, r6);
-    if constexpr (kRows > 7) fn(7, r7);
+    if constexpr (kRows > 0) fn(Constant<0>(), r0);
+    if constexpr (kRows > 1) fn(Constant<1>(), r1);
+    if constexpr (kRows > 2) fn(Constant<2>(), r2);
+    if constexpr (kRows > 3) fn(Constant<3>(), r3);
+    if constexpr (kRows > 4) fn(Constant<4>(), r4);
+    if constexpr (kRows > 5) fn(Constant<5>(), r5);
+    if constexpr (kRows > 6) fn(Constant<6>(), r6);
+    if constexpr (kRows > 7) fn(Constant<7>(), r7);
   }
 
-  /// One step k: `a(row)` is the scalar of each row, `b` the vectors. Vectors before kFirst are left alone.
+  /// One step k: `a(row)` is the scalar of each row, or a vector of it, `b` the vectors. Vectors before kFirst are left
+  /// alone.
   template <int kFirst, class Scalar>
   HWY_INLINE void Step(const float* HWY_RESTRICT b, Scalar a) {
     const TileTag d;
     const TileVector b0 = kFirst <= 0 ? hn::Load(d, b) : hn::Zero(d);
     const TileVector b1 = kVectors > 1 && kFirst <= 1 ? hn::Load(d, b + hn::Lanes(d)) : b0;
     const TileVector b2 = kVectors > 2 && kFirst <= 2 ? hn::Load(d, b + 2 * hn::Lanes(d)) : b0;
-    ForEachRow([&](int r, TileRow& row) HWY_ATTR { AccumulateRow<kFirst, kVectors>(a(r), b0, b1, b2, row); });
+    ForEachRow([&](auto r, TileRow& row) TILE_LAMBDA { AccumulateRow<kFirst, kVectors>(a(r), b0, b1, b2, row); });
   }
 };
 

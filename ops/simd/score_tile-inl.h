@@ -1,0 +1,193 @@
+// Scores of a group of queries against a block of keys, for one SIMD target. Decides how rows of keys are addressed and
+// what is asked for ahead; the register tile is tile-inl.h.
+#if defined(HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
+#undef HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
+#else
+#define HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
+#endif
+
+#include <limits>
+#include <utility>
+
+#include "hwy/cache_control.h"
+#include "ops/simd/attention_tile.h"
+#include "ops/simd/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headway {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The share of column c: half of a tile's rows, the other half with the next steps, in the line that c lies in.
+template <int kRows>
+HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c) {
+  const std::int64_t line = c / kLine * kLine * static_cast<std::int64_t>(sizeof(float));
+  const bool second = c % kLine != 0;
+  for (int i = 0; i < t.wanted_count; ++i) {
+    const WantedRows& w = t.wanted[i];
+    if (line >= w.bytes) continue;
+    const std::int64_t half = (w.a_tile + 1) / 2;
+    const std::int64_t begin = key / kRows * w.a_tile + (second ? half : 0);
+    const std::int64_t end = std::min(begin + (second ? w.a_tile - half : half), w.rows);
+    for (std::int64_t r = begin; r < end; ++r) hwy::Prefetch(w.first + r * w.stride + line);
+  }
+}
+
+/// A few rows of keys, three to a base: a base and the stride in one address reach all three, so that a tile of eight
+/// rows takes four registers and not eight.
+struct KeyRows {
+  const float* base[3];
+  std::int64_t stride;
+
+  /// base[kRow / 3][kRow % 3 · stride + kColumn] in all lanes. The address is spelled out: GCC keeps a register or a
+  /// place on the stack for every sum of stride and column otherwise, at a tenth of the tile's speed (AVX2).
+  template <int kRow, int kColumn>
+  HWY_INLINE TileVector Broadcast() const {
+    const float* const at = base[kRow / 3];
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86_64 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET <= HWY_AVX3)
+    TileVector all;
+    auto raw = all.raw;
+    const auto& row = *reinterpret_cast<const float(*)[]>(at);  // what the asm reads
+    if constexpr (kRow % 3 == 0) {
+      asm("vbroadcastss %c2(%1), %0" : "=v"(raw) : "r"(at), "i"(4 * kColumn), "m"(row));
+    } else if constexpr (kRow % 3 == 1) {
+      asm("vbroadcastss %c3(%1, %2, 4), %0" : "=v"(raw) : "r"(at), "r"(stride), "i"(4 * kColumn), "m"(row));
+    } else {
+      asm("vbroadcastss %c3(%1, %2, 8), %0" : "=v"(raw) : "r"(at), "r"(stride), "i"(4 * kColumn), "m"(row));
+    }
+    all.raw = raw;
+    return all;
+#else
+    return hn::Set(TileTag(), at[kRow % 3 * stride + kColumn]);
+#endif
+  }
+  HWY_INLINE void Advance(std::int64_t columns) {
+    for (const float*& b : base) b += columns;
+  }
+};
+
+/// Steps [0, kSteps) from q and k on.
+template <int kGroup, int kRows, int kVectors, int... kStep>
+HWY_INLINE void ScoreSteps(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT q, const KeyRows& k,
+                           std::integer_sequence<int, kStep...>) {
+  const std::int64_t group = kGroup * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  (tile.template Step<0>(q + kStep * group,
+                         [&](auto r) TILE_LAMBDA { return k.template Broadcast<decltype(r)::value, kStep>(); }),
+   ...);
+}
+
+/// The tile to s, added to what is there where a depth is cut, and its maximum to block_max unless that is null.
+template <int kGroup, int kRows, int kVectors>
+HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t lane, Tile<kRows, kVectors>& tile) {
+  const TileTag d;
+  const std::int64_t lanes = hn::Lanes(d);
+  float* HWY_RESTRICT s = t.scores + key * kGroup * lanes + lane;
+  if (t.accumulate) {
+    tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
+      ForEachVectorOfRow<kVectors>(
+          row, [&](int v, TileVector& x) TILE_LAMBDA { x = hn::Add(x, hn::Load(d, s + (r * kGroup + v) * lanes)); });
+    });
+  }
+  TileRow max;
+  max.c0 = max.c1 = max.c2 = hn::Set(d, std::numeric_limits<float>::lowest());
+  tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
+    ForEachVectorOfRow<kVectors>(
+        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, s + (r * kGroup + v) * lanes); });
+    max.c0 = hn::Max(row.c0, max.c0);
+    if constexpr (kVectors > 1) max.c1 = hn::Max(row.c1, max.c1);
+    if constexpr (kVectors > 2) max.c2 = hn::Max(row.c2, max.c2);
+  });
+  if (t.block_max == nullptr) return;
+  float* HWY_RESTRICT block_max = t.block_max + lane;
+  ForEachVectorOfRow<kVectors>(max, [&](int v, TileVector& x) TILE_LAMBDA {
+    hn::Store(hn::Max(x, hn::Load(d, block_max + v * lanes)), d, block_max + v * lanes);
+  });
+}
+
+/// One register tile of scores: kRows keys from `key` on, the last kVectors of the group's kGroup vectors.
+template <int kGroup, int kRows, int kVectors, bool kFetch>
+HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key) {
+  const std::int64_t lanes = hn::Lanes(TileTag());
+  const std::int64_t group = kGroup * lanes;
+  const std::int64_t lane = (kGroup - kVectors) * lanes;
+  const float* const first = t.key + key * t.key_stride;
+  KeyRows k{{first, kRows > 3 ? first + 3 * t.key_stride : first, kRows > 6 ? first + 6 * t.key_stride : first},
+            t.key_stride};
+  Tile<kRows, kVectors> tile;
+  tile.Clear();
+  const float* HWY_RESTRICT q = t.queries + lane;
+  std::int64_t c = 0;
+  for (; c + kStepsTogether <= t.depth; c += kStepsTogether, q += kStepsTogether * group) {
+    if constexpr (kFetch) FetchWanted<kRows>(t, key, c);
+    ScoreSteps<kGroup>(tile, q, k, std::make_integer_sequence<int, kStepsTogether>());
+    k.Advance(kStepsTogether);
+  }
+  for (; c < t.depth; ++c, q += group) {
+    ScoreSteps<kGroup>(tile, q, k, std::make_integer_sequence<int, 1>());
+    k.Advance(1);
+  }
+  StoreScores<kGroup>(t, key, lane, tile);
+}
+
+/// The same for fewer than kRows keys: rows beyond the last repeat it, so that a tail costs one whole tile and reads
+/// nothing that is not there.
+template <int kGroup, int kRows, int kVectors>
+HWY_INLINE void ScoreLastKeys(const ScoreTile& t, std::int64_t key) {
+  const std::int64_t lanes = hn::Lanes(TileTag());
+  const std::int64_t group = kGroup * lanes;
+  const std::int64_t lane = (kGroup - kVectors) * lanes;
+  const float* HWY_RESTRICT k[kRows];
+  for (std::int64_t r = 0; r < kRows; ++r) k[r] = t.key + std::min(key + r, t.keys - 1) * t.key_stride;
+  Tile<kRows, kVectors> tile;
+  tile.Clear();
+  const float* HWY_RESTRICT q = t.queries + lane;
+  for (std::int64_t c = 0; c < t.depth; ++c, q += group) {
+    tile.template Step<0>(q, [&](int r) TILE_LAMBDA { return k[r][c]; });
+  }
+  StoreScores<kGroup>(t, key, lane, tile);
+}
+
+template <int kGroup, int kVectors>
+HWY_INLINE void ScoreVectors(const ScoreTile& t) {
+  if constexpr (kVectors > 0) {
+    constexpr int kRows = TileRows(kVectors);
+    std::int64_t key = 0;
+    if constexpr (kVectors == kTileVectors && HWY_TARGET <= HWY_AVX3) {
+      for (; t.wanted_count > 0 && key + kRows <= t.keys; key += kRows)
+        ScoreKeys<kGroup, kRows, kVectors, true>(t, key);
+    }
+    for (; key + kRows <= t.keys; key += kRows) ScoreKeys<kGroup, kRows, kVectors, false>(t, key);
+    if (key < t.keys) ScoreLastKeys<kGroup, kRows, kVectors>(t, key);
+  }
+}
+
+template <int kGroup>
+HWY_INLINE void ScoreGroup(const ScoreTile& t) {
+  switch (t.first_vector) {
+    case 0:
+      return ScoreVectors<kGroup, kGroup>(t);
+    case 1:
+      return ScoreVectors<kGroup, kGroup - 1>(t);
+    default:
+      return ScoreVectors<kGroup, kGroup - 2>(t);
+  }
+}
+
+inline void Score(const ScoreTile& t) {
+  switch (t.vectors) {
+    case 1:
+      return ScoreGroup<1>(t);
+    case 2:
+      return ScoreGroup<2>(t);
+    default:
+      return ScoreGroup<3>(t);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headway
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
