@@ -1,5 +1,5 @@
 // The attention core alone, at the shapes of real layers, by every implementation that can run them, in f32 and in
-// bf16. The share of the peak is that of f32's in both, so that they can be compared.
+// bf16. %peak is the share of f32's peak in both, so that they can be compared; %pairs that of products of bf16 pairs.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -46,7 +46,7 @@ void core(benchmark::State& state, const CoreShape& shape, DataType type, const 
   if (shape.mask) args.mask = mask.view();
   args.out = out.view();
 
-  const PeakBracket peak(threads);
+  const PeakBracket peak(threads, type);
   for (auto _ : state) {
     attention.run(args, workspace.data(), threads);
     benchmark::ClobberMemory();

@@ -41,12 +41,13 @@ inline Tensor in_type(DataType type, Tensor tensor) {
 }
 
 /// The FMA peak around one benchmark: measured when made and again by report(). Clocks drift by tens of percent within
-/// minutes, so a share of the peak means something only against a peak of the same moment.
+/// minutes, so a share of the peak means something only against a peak of the same moment. In bf16 also that of its
+/// own products, where there are such.
 /// Everything between construction and report() is taken for the benchmark's loop.
 class PeakBracket {
  public:
-  explicit PeakBracket(const Threads& threads)
-      : threads_(threads), before_(measure_fma_peak(threads)), begin_(std::chrono::steady_clock::now()) {}
+  explicit PeakBracket(const Threads& threads, DataType type = DataType::kF32)
+      : threads_(threads), type_(type), before_(measure_fma_peak(threads)), begin_(std::chrono::steady_clock::now()) {}
 
   /// Adds GF/s and the percentage of the mean of both peaks. `flops` is the work of one iteration.
   void report(benchmark::State& state, double flops) const {
@@ -56,10 +57,13 @@ class PeakBracket {
     state.counters["GF/s"] = rate * 1e-9;
     state.counters["%peak"] = 100.0 * rate / peak;
     state.counters["peak"] = peak * 1e-9;
+    if (type_ != DataType::kBF16) return;
+    if (const double pairs = measure_bf16_peak(threads_); pairs > 0) state.counters["%pairs"] = 100.0 * rate / pairs;
   }
 
  private:
   Threads threads_;
+  DataType type_;
   double before_;
   std::chrono::steady_clock::time_point begin_;
 };

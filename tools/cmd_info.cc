@@ -41,6 +41,9 @@ int run(const InfoOptions& options) {
   const double all = measure_fma_peak(execution.threads);
   const double bandwidth = measure_read_bandwidth(execution.threads, kBandwidthBytes / execution.threads.workers());
   fmt::print("f32 FMA peak     {:.1f} GFLOP/s on 1 thread, {:.1f} on {}\n", one * 1e-9, all * 1e-9, machine.threads);
+  if (const double pairs = measure_bf16_peak(Threads::serial()); pairs > 0) {
+    fmt::print("bf16 pairs peak  {:.1f} GFLOP/s on 1 thread, products of pairs added up in f32\n", pairs * 1e-9);
+  }
   fmt::print("memory read      {:.1f} GB/s on {} thread{}\n", bandwidth * 1e-9, machine.threads,
              machine.threads == 1 ? "" : "s");
   nlohmann::json report = to_json(machine, all);

@@ -42,6 +42,9 @@ std::unique_ptr<const AttentionImplementation> make_few_queries(const AttentionS
 std::string tiled_refusal(const AttentionSpec& spec);
 std::string tiled_reluctance(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec);
+std::string bf16_pairs_refusal(const AttentionSpec& spec);
+std::string bf16_pairs_reluctance(const AttentionSpec& spec);
+std::unique_ptr<const AttentionImplementation> make_bf16_pairs(const AttentionSpec& spec);
 std::string onednn_tiles_refusal(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const AttentionSpec& spec);
 std::string reference_refusal(const AttentionSpec& spec);

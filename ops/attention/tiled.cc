@@ -1,6 +1,6 @@
-// The implementation `tiled`: queries on SIMD lanes, blocks of keys, a running softmax; key and value are read as they
-// lie in memory. Decides tasks, workspace and which blocks of keys are visited; the steps on one block are
-// tiled_block.cc's, the arithmetic is ops/simd's.
+// The implementations `tiled` and `bf16_pairs`: queries on SIMD lanes, blocks of keys, a running softmax; key and value
+// are read as they lie in memory. Decides tasks, workspace and which blocks of keys are visited; the steps on one block
+// are tiled_block.cc's, the arithmetic is ops/simd's.
 #include <algorithm>
 
 #include "ops/attention/implementation.h"
@@ -44,8 +44,12 @@ class Carver {
 
 class TiledAttention final : public AttentionImplementation {
  public:
-  explicit TiledAttention(const AttentionSpec& spec)
-      : spec_(spec), kernels_(attention_tile_kernels()), rows_(softmax_kernels()), geometry_(spec, kernels_) {}
+  TiledAttention(const AttentionSpec& spec, bool pairs)
+      : spec_(spec),
+        kernels_(attention_tile_kernels()),
+        bf16_(bf16_tile_kernels()),
+        rows_(softmax_kernels()),
+        geometry_(spec, kernels_, pairs) {}
 
   std::string explain() const override { return geometry_.explain(kernels_); }
   std::size_t workspace_bytes(int workers) const override {
@@ -91,7 +95,7 @@ class TiledAttention final : public AttentionImplementation {
     const KeyScratch packed{.key = carver.take(geometry_.buffers().key),
                             .value = carver.take(geometry_.buffers().value)};
     float* const score_rows = carver.take(geometry_.buffers().score_rows);
-    const TiledTask task{spec_, kernels_, geometry_, bias, args, unit, scratch, clock};
+    const TiledTask task{spec_, kernels_, bf16_, geometry_, bias, args, unit, scratch, clock};
     // The first chunks of a head bring its keys and values near; to the later ones of a worker they are.
     const bool cold = geometry_.fetch && !geometry_.widen && chunk < workers;
 
@@ -159,6 +163,7 @@ class TiledAttention final : public AttentionImplementation {
 
   AttentionSpec spec_;
   AttentionTileKernels kernels_;
+  Bf16TileKernels bf16_;
   SoftmaxKernels rows_;
   TiledGeometry geometry_;
 };
@@ -176,26 +181,43 @@ std::string tiled_refusal(const AttentionSpec& spec) {
 }
 
 /// Only in bf16, where this computes in f32 and oneDNN multiplies what it is given. Times as fast as f32 here: with AMX
-/// 1.1 to 2 from D·Skv = 16384 on, causal or not; with dot products alone half as fast on Intel (AMX switched off), but
-/// 1.4 to 1.5 on Zen 5 from 32768 on (a prototype's figures). Rows with masks of numbers are faster here.
+/// 1.1 to 2 from D·Skv = 16384 on, causal or not; with AVX512_BF16 alone half as fast on Intel (AMX switched off), and
+/// on AMD bf16_pairs comes first. Rows with masks of numbers are faster here.
 std::string tiled_reluctance(const AttentionSpec& spec) {
   constexpr std::int64_t kLeastQueries = 64;
   constexpr std::int64_t kLeastWidth = 32;
-  if (spec.type != DataType::kBF16) return {};
-  const bool tiles = onednn::bf16_has_tiles();
-  const std::int64_t least_product = tiles ? 16384 : 32768;
-  if (!tiles && !cpu_is_amd()) return {};
+  constexpr std::int64_t kLeastProduct = 16384;
+  if (spec.type != DataType::kBF16 || !onednn::bf16_has_tiles()) return {};
   if (spec.query_len < kLeastQueries || spec.head_dim < kLeastWidth) return {};
-  if (spec.head_dim * spec.key_len < least_product) return {};
+  if (spec.head_dim * spec.key_len < kLeastProduct) return {};
   if (spec.mask != MaskKind::kNone || spec.key_mask != MaskKind::kNone || spec.softcap > 0) return {};
   if (spec.window.left >= 0 || spec.window.right >= 0 || spec.scores_output != ScoresOutput::kNone) return {};
   if (!onednn_tiles_refusal(spec).empty()) return {};
-  return "oneDNN multiplies bf16 faster than f32 tiles do from head_dim * key_len = " + std::to_string(least_product) +
+  return "oneDNN multiplies bf16 faster than f32 tiles do from head_dim * key_len = " + std::to_string(kLeastProduct) +
          " on";
 }
 
 std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec) {
-  return std::make_unique<TiledAttention>(spec);
+  return std::make_unique<TiledAttention>(spec, false);
+}
+
+std::string bf16_pairs_refusal(const AttentionSpec& spec) {
+  if (spec.type != DataType::kBF16) return std::string("it multiplies bf16, not ") + name(spec.type);
+  if (bf16_tile_kernels().score == nullptr) return "this CPU or SIMD target has no products of bf16 pairs";
+  if (spec.head_dim % 2 != 0) return "head_dim = " + std::to_string(spec.head_dim) + " is odd";
+  // What is wanted in full: weights are rounded here, and their sum is one of coarser exps.
+  if (spec.scores_output != ScoresOutput::kNone) return "it gives no scores";
+  return tiled_refusal(spec);
+}
+
+/// AMD multiplies pairs of bf16 at twice the rate of f32 (perf.md: Zen 5), Intel at half of it (measured, 44 % of f32's
+/// peak against 73 % in f32).
+std::string bf16_pairs_reluctance(const AttentionSpec&) {
+  return cpu_is_amd() ? std::string() : "products of bf16 pairs are slower than f32 on this CPU";
+}
+
+std::unique_ptr<const AttentionImplementation> make_bf16_pairs(const AttentionSpec& spec) {
+  return std::make_unique<TiledAttention>(spec, true);
 }
 
 }  // namespace headway

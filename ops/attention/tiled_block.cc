@@ -27,6 +27,8 @@ Part part_of(const TiledTask& task, const GroupRows& rows, const KeyBlock& block
   const int vectors = rows.group.vectors;
   if (!block.tail) {
     part.begin = std::max(part.begin, rows.any.begin);
+    // Values come in pairs of the block's keys; the one before the window is hidden as any other.
+    if (task.geometry.pairs) part.begin -= (part.begin - block.begin) % 2;
     part.end = std::max(part.begin, std::min(part.end, rows.any.end));
     // Up to the end of what all see there is nothing to limit, unless the window's beginning lies in the block.
     part.limited = rows.all.begin <= part.begin ? std::clamp(rows.all.end, part.begin, part.end) : part.begin;
@@ -87,8 +89,9 @@ PartBias load_bias(const TiledTask& task, const GroupRows& rows, Part* part) {
 void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels, const KeyBlock& block,
                 const Part& part, std::int64_t from, std::int64_t to, float* block_max, bool first_block) {
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
-  const std::int64_t depth = task.spec.head_dim;
+  const std::int64_t depth = task.geometry.depth;
   const std::int64_t skipped = part.begin - block.begin;
+  const auto score = task.geometry.pairs ? task.bf16.score : task.kernels.score;
   std::int64_t key = from;
   for (int v = 0; v < rows.group.vectors; ++v) {
     const std::int64_t keys = std::min(part.vector_end[v], to) - key;
@@ -99,18 +102,19 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
       WantedRows wanted[kMaxWanted];
       const int wanted_count = wanted_rows(
           task, rows, block, {skipped + key, keys, c, rows.group.vectors - v, first_block && key == 0}, wanted);
-      task.kernels.score({.key = block.key + (skipped + key) * block.key_stride + c,
-                          .key_stride = block.key_stride,
-                          .keys = keys,
-                          .depth = columns,
-                          .queries = panels.queries + c * group,
-                          .vectors = rows.group.vectors,
-                          .first_vector = v,
-                          .accumulate = c > 0,
-                          .scores = task.scratch.scores + key * group,
-                          .block_max = c + columns >= depth ? block_max : nullptr,
-                          .wanted = wanted,
-                          .wanted_count = wanted_count});
+      score({.key = block.key + (skipped + key) * block.key_stride + c,
+             .key_stride = block.key_stride,
+             .keys = keys,
+             .depth = columns,
+             .queries = panels.queries + c * group,
+             .vectors = rows.group.vectors,
+             .first_vector = v,
+             .accumulate = c > 0,
+             .scores = task.scratch.scores + key * group,
+             .block_max = c + columns >= depth ? block_max : nullptr,
+             .wanted = wanted,
+             .wanted_count = wanted_count,
+             .scale = task.geometry.score_scale});
       c += columns;
     } while (c < depth);
     key += keys;
@@ -167,11 +171,13 @@ BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part&
 }  // namespace
 
 void begin_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels) {
-  const auto load = task.spec.type == DataType::kBF16 ? task.kernels.load_bf16 : task.kernels.load;
+  const auto load = task.geometry.pairs                 ? task.bf16.load
+                    : task.spec.type == DataType::kBF16 ? task.kernels.load_bf16
+                                                        : task.kernels.load;
   load({.rows = rows.tables.query_rows,
         .column_stride = task.args.query.strides[3],
         .columns = task.spec.head_dim,
-        .scale = *task.spec.scale,
+        .scale = task.geometry.query_scale,
         .vectors = rows.group.vectors,
         .panel = panels.queries});
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
@@ -218,21 +224,24 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                       .maximum = panels.maximum,
                       .sum = panels.sum,
                       .rescale = task.scratch.rescale};
-  task.kernels.softmax(softmax);
+  (task.geometry.pairs ? task.bf16.softmax : task.kernels.softmax)(softmax);
   task.clock.lap(PhaseClock::kSoftmax, {.exps = count.weight_pairs, .bytes = 2 * count.weight_pairs * 4});
 
-  const std::int64_t skipped = part.begin - block.begin;
-  task.kernels.context(
-      {.value = block.value + skipped * (block.panel_columns ? block.panel_columns : block.value_stride),
-       .key_stride = block.value_stride,
-       .columns = task.spec.value_head_dim,
-       .panel_columns = block.panel_columns,
-       .panel_stride = block.panel_stride,
-       .vector_end = {part.vector_end[0], part.vector_end[1], part.vector_end[2]},
-       .vectors = vectors,
-       .scores = task.scratch.scores,
-       .rescale = first_block ? nullptr : task.scratch.rescale,
-       .context = panels.context});
+  // Rows of value and of weights: keys, or pairs of them.
+  const std::int64_t keys_a_row = task.geometry.pairs ? 2 : 1;
+  const std::int64_t skipped = (part.begin - block.begin) / keys_a_row;
+  ContextTile context{.value = block.value + skipped * (block.panel_columns ? block.panel_columns : block.value_stride),
+                      .key_stride = block.value_stride,
+                      .columns = task.spec.value_head_dim,
+                      .panel_columns = block.panel_columns,
+                      .panel_stride = block.panel_stride,
+                      .vector_end = {},
+                      .vectors = vectors,
+                      .scores = task.scratch.scores,
+                      .rescale = first_block ? nullptr : task.scratch.rescale,
+                      .context = panels.context};
+  for (int v = 0; v < 3; ++v) context.vector_end[v] = (part.vector_end[v] + keys_a_row - 1) / keys_a_row;
+  (task.geometry.pairs ? task.bf16.context : task.kernels.context)(context);
   task.clock.lap(PhaseClock::kContext, {.flops_nominal = 2 * task.spec.value_head_dim * count.pairs,
                                         .flops_executed = 2 * task.spec.value_head_dim * count.weight_pairs,
                                         .bytes = keys * task.spec.value_head_dim * 4});

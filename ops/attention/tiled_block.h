@@ -53,7 +53,8 @@ struct BlockScratch {
   float* bias;       // [key_block, group]
 };
 
-/// Keys [begin, end) of one key/value head as the kernels read them.
+/// Keys [begin, end) of one key/value head as the kernels read them. With geometry.pairs a pair of bf16 stands for a
+/// float: strides are in pairs, and rows of value are pairs of keys.
 struct KeyBlock {
   std::int64_t begin;
   std::int64_t end;
@@ -71,6 +72,7 @@ struct KeyBlock {
 struct TiledTask {
   const AttentionSpec& spec;
   const AttentionTileKernels& kernels;
+  const Bf16TileKernels& bf16;  // used when geometry.pairs
   const TiledGeometry& geometry;
   const BiasSource& bias;
   const AttentionArgs& args;

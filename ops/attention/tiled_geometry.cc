@@ -2,6 +2,7 @@
 #include "ops/attention/tiled_geometry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 namespace headway {
@@ -25,10 +26,20 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * 
 
 }  // namespace
 
-TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels)
+TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels, bool in_pairs)
     : lanes(kernels.lanes), group_lanes(kernels.lanes * kernels.max_vectors), max_vectors_(kernels.max_vectors) {
-  widen = spec.type == DataType::kBF16;
   const bool scores_out = spec.scores_output != ScoresOutput::kNone;
+  pairs = in_pairs;
+  widen = spec.type == DataType::kBF16 && !pairs;
+  depth = pairs ? spec.head_dim / 2 : spec.head_dim;
+  query_scale = *spec.scale;
+  if (pairs) {
+    // bf16 queries take a power of two without loss, which keeps their products as far from overflow as f32's are.
+    int exponent = 0;
+    std::frexp(*spec.scale, &exponent);
+    query_scale = std::ldexp(1.0f, std::clamp(exponent, -126, 127));
+    score_scale = *spec.scale / query_scale;
+  }
   const bool mean = spec.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t sharing = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 1;
   if (!mean && spec.query_len < group_lanes) heads_per_unit = std::max<std::int64_t>(sharing, 1);
@@ -88,7 +99,10 @@ QueryGroup TiledGeometry::group(std::int64_t index) const {
 std::string TiledGeometry::explain(const AttentionTileKernels& kernels) const {
   std::ostringstream text;
   text << kernels.target << ", groups of " << group_lanes << " queries, " << groups_per_chunk << " a task, blocks of "
-       << key_block << " keys, " << (widen ? "key and value widened a block" : "key and value read in place")
+       << key_block << " keys, "
+       << (widen   ? "key and value widened a block"
+           : pairs ? "products of bf16 pairs, value packed a block"
+                   : "key and value read in place")
        << (fetch ? ", memory asked for ahead" : "") << ", workspace " << buffers_.total() * 4 << " bytes a worker";
   return text.str();
 }

@@ -27,7 +27,8 @@ class TiledGeometry {
  public:
   static constexpr std::int64_t kMaxGroupsPerChunk = 4;
 
-  TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels);
+  /// `in_pairs`: bf16 that Bf16TileKernels multiply.
+  TiledGeometry(const AttentionSpec& spec, const AttentionTileKernels& kernels, bool in_pairs);
 
   std::int64_t heads_per_unit = 1;
   std::int64_t rows = 0;    // of a unit
@@ -35,9 +36,13 @@ class TiledGeometry {
   std::int64_t groups_per_chunk = 1;
   std::int64_t chunks = 0;  // of a unit
   std::int64_t key_block = 0;
-  std::int64_t depth_block = 0;  // D is cut into such parts, so that a query panel stays in the first cache
+  std::int64_t depth = 0;        // of the score tiles: D, or D / 2 pairs
+  std::int64_t depth_block = 0;  // it is cut into such parts, so that a query panel stays in the first cache
   bool pack_value = false;       // in panels: widened rows would fall into a few sets of the first cache
   bool widen = false;            // key and value are bf16 and become f32 a block
+  bool pairs = false;            // bf16 is multiplied in pairs: see Bf16TileKernels
+  float query_scale = 1;         // what queries are multiplied by when they are loaded,
+  float score_scale = 1;         // and what is left of the scale for their scores
   bool fetch = false;            // memory is asked for ahead
   int lanes = 1;
   int group_lanes = 1;  // of the widest group: max_vectors · lanes

@@ -1,5 +1,5 @@
-// What is packed and when. bf16 always is: widening it once a block costs little beside the products of the groups that
-// share the block, and leaves one kernel for both types.
+// What is packed and when. Values of bf16 always are, and its keys unless they are multiplied as they lie: widening or
+// pairing them once a block costs little beside the products of the groups that share the block.
 #include "ops/attention/tiled_keys.h"
 
 #include <algorithm>
@@ -62,10 +62,28 @@ void pack_panels(const Rows<Real>& r, std::int64_t width, float* to) {
   return pack_panels_of<24>(r, to);
 }
 
+/// Dense rows of the same type.
+void copy_rows(const Rows<BFloat16>& r, BFloat16* to) {
+  for (std::int64_t i = 0; i < r.rows; ++i) {
+    for (std::int64_t c = 0; c < r.columns; ++c) {
+      to[i * r.columns + c] = r.from[i * r.row_stride + c * r.column_stride];
+    }
+  }
+}
+
+/// Rows of pairs: in place unless a pair would be torn apart.
+void read_key_pairs(const Rows<BFloat16>& rows, const KeyScratch& scratch, KeyBlock* block) {
+  const bool in_place = rows.column_stride == 1 && rows.row_stride % 2 == 0;
+  if (!in_place) copy_rows(rows, reinterpret_cast<BFloat16*>(scratch.key));
+  block->key = in_place ? reinterpret_cast<const float*>(rows.from) : scratch.key;
+  block->key_stride = (in_place ? rows.row_stride : rows.columns) / 2;
+}
+
 void read_keys(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch, KeyBlock* block) {
   const ConstTensorView& key = task.args.key;
   block->key = scratch.key;
   block->key_stride = task.spec.head_dim;
+  if (task.geometry.pairs) return read_key_pairs(rows_of<BFloat16>(task, key, keys), scratch, block);
   if (task.geometry.widen) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, key, keys);
     if (rows.column_stride != 1) return pack_rows(rows, scratch.key);
@@ -84,6 +102,12 @@ void read_values(const TiledTask& task, const KeyRange& keys, const KeyScratch& 
   block->value_stride = value.strides[2];
   block->panel_columns = width;
   block->panel_stride = (keys.end - keys.begin) * width;
+  if (task.geometry.pairs) {
+    const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
+    block->panel_stride = (rows.rows + 1) / 2 * width;
+    return task.bf16.pair_rows(
+        {rows.from, rows.row_stride, rows.column_stride, rows.rows, rows.columns, scratch.value});
+  }
   if (task.geometry.widen) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
     if (rows.column_stride != 1) return pack_panels(rows, width, scratch.value);

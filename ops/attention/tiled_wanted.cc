@@ -23,7 +23,7 @@ int wanted_rows(const TiledTask& task, const GroupRows& rows, const KeyBlock& bl
   };
   if (block.cold) {
     const float* const next_key = block.key + (call.key + tile) * block.key_stride;
-    want(next_key, block.key_stride, call.keys, task.spec.head_dim, kFloat);
+    want(next_key, block.key_stride, call.keys, task.geometry.depth, kFloat);
     if (block.panel_columns == 0) {
       const float* const value = block.value + call.key * block.value_stride;
       want(value, block.value_stride, call.keys, task.spec.value_head_dim, kFloat);

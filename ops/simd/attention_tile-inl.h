@@ -119,7 +119,7 @@ inline void Softmax(const SoftmaxTile& t) {
 // ----------------------------------------------------------------------------------------------------------- context
 
 /// Keys [begin, end) into a tile of kRows value columns; vectors before kFirst see none of them.
-template <int kFirst, int kRows, int kVectors>
+template <int kFirst, class Product, int kRows, int kVectors>
 HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT value, std::int64_t key_stride,
                             const float* HWY_RESTRICT scores, std::int64_t group, std::int64_t keys) {
   // Written out for whole tiles alone: the narrow ones of the edge cost more to compile than they would gain.
@@ -128,15 +128,15 @@ HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRI
   for (; j + kTogether <= keys; j += kTogether) {
 #pragma GCC unroll 8
     for (int i = 0; i < kTogether; ++i, value += key_stride, scores += group) {
-      tile.template Step<kFirst>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
+      tile.template Step<kFirst, Product>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
     }
   }
   for (; j < keys; ++j, value += key_stride, scores += group) {
-    tile.template Step<kFirst>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
+    tile.template Step<kFirst, Product>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
   }
 }
 
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, class Product>
 HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const float* value, std::int64_t stride) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
@@ -153,12 +153,12 @@ HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const 
     });
   }
   const std::int64_t* end = t.vector_end;
-  ContextKeys<0>(tile, value, stride, t.scores, group, end[0]);
+  ContextKeys<0, Product>(tile, value, stride, t.scores, group, end[0]);
   if constexpr (kVectors > 1) {
-    ContextKeys<1>(tile, value + end[0] * stride, stride, t.scores + end[0] * group, group, end[1] - end[0]);
+    ContextKeys<1, Product>(tile, value + end[0] * stride, stride, t.scores + end[0] * group, group, end[1] - end[0]);
   }
   if constexpr (kVectors > 2) {
-    ContextKeys<2>(tile, value + end[1] * stride, stride, t.scores + end[1] * group, group, end[2] - end[1]);
+    ContextKeys<2, Product>(tile, value + end[1] * stride, stride, t.scores + end[1] * group, group, end[2] - end[1]);
   }
   tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
     ForEachVectorOfRow<kVectors>(
@@ -166,7 +166,7 @@ HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const 
   });
 }
 
-template <int kVectors>
+template <int kVectors, class Product>
 HWY_INLINE void ContextVectors(const ContextTile& t) {
   constexpr int kRows = TileRows(kVectors);
   const bool packed = t.panel_columns != 0;
@@ -175,22 +175,24 @@ HWY_INLINE void ContextVectors(const ContextTile& t) {
   const auto at = [&]() {
     return packed ? t.value + column / t.panel_columns * t.panel_stride + column % t.panel_columns : t.value + column;
   };
-  for (; column + kRows <= t.columns; column += kRows) ContextColumns<kRows, kVectors>(t, column, at(), stride);
+  for (; column + kRows <= t.columns; column += kRows)
+    ContextColumns<kRows, kVectors, Product>(t, column, at(), stride);
   if constexpr (kRows > 4) {
-    for (; column + 4 <= t.columns; column += 4) ContextColumns<4, kVectors>(t, column, at(), stride);
+    for (; column + 4 <= t.columns; column += 4) ContextColumns<4, kVectors, Product>(t, column, at(), stride);
   }
-  for (; column + 2 <= t.columns; column += 2) ContextColumns<2, kVectors>(t, column, at(), stride);
-  for (; column < t.columns; ++column) ContextColumns<1, kVectors>(t, column, at(), stride);
+  for (; column + 2 <= t.columns; column += 2) ContextColumns<2, kVectors, Product>(t, column, at(), stride);
+  for (; column < t.columns; ++column) ContextColumns<1, kVectors, Product>(t, column, at(), stride);
 }
 
+template <class Product>
 inline void Context(const ContextTile& t) {
   switch (t.vectors) {
     case 1:
-      return ContextVectors<1>(t);
+      return ContextVectors<1, Product>(t);
     case 2:
-      return ContextVectors<2>(t);
+      return ContextVectors<2, Product>(t);
     default:
-      return ContextVectors<3>(t);
+      return ContextVectors<3, Product>(t);
   }
 }
 

@@ -24,10 +24,10 @@ AttentionTileKernels AttentionTileKernelsOfTarget() {
           .value_columns = kValueColumns,
           .load = &Load<float>,
           .load_bf16 = &Load<BFloat16>,
-          .score = &Score,
+          .score = &Score<F32Product>,
           .adjust = &Adjust,
           .softmax = &Softmax,
-          .context = &Context,
+          .context = &Context<F32Product>,
           .store = &Store<float>,
           .store_bf16 = &Store<BFloat16>,
           .widen = &WidenAll};

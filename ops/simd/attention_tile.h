@@ -52,6 +52,7 @@ struct ScoreTile {
   float* block_max;                    // [group]: raised to the largest score; null: left alone
   const WantedRows* wanted = nullptr;  // [wanted_count]
   int wanted_count = 0;
+  float scale = 1;  // what the queries were not scaled by: 1 but with pairs, see Bf16TileKernels
 };
 
 /// In place on scores: softcap, then biases, then limits; and the maximum of the result.
@@ -114,6 +115,35 @@ struct WidenRows {
   std::int64_t panel_columns;  // 0: to is [rows, columns]; else [⌈columns / panel_columns⌉, rows, panel_columns]
   float* to;
 };
+
+/// Rows of bf16, any strides, to pairs of neighbouring rows in panels of value_columns:
+/// [⌈columns / value_columns⌉, ⌈rows / 2⌉, value_columns] pairs. The partner of a last odd row is 0.
+struct PairRows {
+  const BFloat16* from;
+  std::int64_t row_stride;     // elements
+  std::int64_t column_stride;  // elements
+  std::int64_t rows;
+  std::int64_t columns;
+  float* to;
+};
+
+/// The steps on bf16 without widening, by products of pairs that are added up in f32. A pair stands where a float does
+/// elsewhere, the first of the two in its lower half:
+///   queries  [D / 2, group]     neighbouring columns, scaled by a power of two; D is even
+///   keys     [keys, D / 2]      rows as they lie in memory, strides in pairs
+///   weights  [⌈keys / 2⌉, group]  neighbouring keys, in place of their scores; rounded to bf16, exps good to 7.5e-5
+///   values   panels, see PairRows
+/// Scores, maxima, sums and the context are f32. Denormal products and inputs count as 0.
+struct Bf16TileKernels {
+  void (*load)(const LoadPanel&);       // columns are single bf16
+  void (*score)(const ScoreTile&);      // depth in pairs
+  void (*softmax)(const SoftmaxTile&);  // vector_end in keys
+  void (*context)(const ContextTile&);  // vector_end and strides in pairs of keys
+  void (*pair_rows)(const PairRows&);
+};
+
+/// Of the current target; all null where it or the CPU has no such product.
+Bf16TileKernels bf16_tile_kernels();
 
 /// Kernels of one target, resolved once at plan time. All are pure functions of their argument.
 struct AttentionTileKernels {

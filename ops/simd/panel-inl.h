@@ -82,7 +82,8 @@ template <class T>
 using RowBits = std::conditional_t<std::is_same_v<T, BFloat16>, std::uint16_t, T>;
 
 /// Columns [0, returned) of the lanes [lane, lane + Lanes), four at a time; the caller does the rest one by one.
-template <class T>
+/// Without the scale every bit arrives as it was.
+template <class T, bool kScaled = true>
 HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_unused]] std::int64_t group,
                                   [[maybe_unused]] std::int64_t lane) {
   std::int64_t c = 0;
@@ -105,10 +106,10 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
     TileVector v3 = LoadBlocks(rows + 3 * kBlocks, c);
     Transpose4(v0, v1, v2, v3);
     float* HWY_RESTRICT to = t.panel + c * group + lane;
-    hn::Store(hn::Mul(scale, v0), d, to);
-    hn::Store(hn::Mul(scale, v1), d, to + group);
-    hn::Store(hn::Mul(scale, v2), d, to + 2 * group);
-    hn::Store(hn::Mul(scale, v3), d, to + 3 * group);
+    hn::Store(kScaled ? hn::Mul(scale, v0) : v0, d, to);
+    hn::Store(kScaled ? hn::Mul(scale, v1) : v1, d, to + group);
+    hn::Store(kScaled ? hn::Mul(scale, v2) : v2, d, to + 2 * group);
+    hn::Store(kScaled ? hn::Mul(scale, v3) : v3, d, to + 3 * group);
   }
 #endif
   return c;

@@ -15,9 +15,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// `steps` steps of the widest tile on registers alone; returns the flops done. Twelve accumulators or more cover the
-/// latency of two FMA units; the operands are loaded once, so nothing but FMA units can be the limit.
-double FmaLoop(std::int64_t steps, const float* operands, float* sink) {
+/// `steps` steps of the widest tile on registers alone; returns the products done. Twelve accumulators or more cover
+/// the latency of two FMA units; the operands are loaded once, so nothing but FMA units can be the limit.
+template <class Product>
+double ProductLoop(std::int64_t steps, const float* operands, float* sink) {
   const TileTag d;
   constexpr int kRows = TileRows(kTileVectors);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -29,15 +30,29 @@ double FmaLoop(std::int64_t steps, const float* operands, float* sink) {
   tile.Clear();
   for (std::int64_t i = 0; i < steps; ++i) {
     tile.ForEachRow([&](int, TileRow& row) HWY_ATTR {
-      Accumulate(a, b0, row.c0);
-      Accumulate(a, b1, row.c1);
-      Accumulate(a, b2, row.c2);
+      Product::Add(a, b0, row.c0);
+      Product::Add(a, b1, row.c1);
+      Product::Add(a, b2, row.c2);
     });
   }
   TileVector sum = hn::Zero(d);
   tile.ForEachRow([&](int, TileRow& row) HWY_ATTR { sum = hn::Add(sum, hn::Add(row.c0, hn::Add(row.c1, row.c2))); });
   hn::StoreU(sum, d, sink);
-  return 2.0 * static_cast<double>(steps * kRows * kTileVectors * lanes);
+  return static_cast<double>(steps * kRows * kTileVectors * lanes);
+}
+
+double FmaLoop(std::int64_t steps, const float* operands, float* sink) {
+  return 2.0 * ProductLoop<F32Product>(steps, operands, sink);
+}
+
+/// Flops of products of bf16 pairs; 0 where the target has none.
+double PairLoop([[maybe_unused]] std::int64_t steps, [[maybe_unused]] const float* operands,
+                [[maybe_unused]] float* sink) {
+#if HEADWAY_HAS_BF16_PRODUCT
+  return 4.0 * ProductLoop<Bf16Product>(steps, operands, sink);
+#else
+  return 0;
+#endif
 }
 
 /// Sums `floats` floats as `streams` streams side by side.
@@ -80,6 +95,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace headway {
 HWY_EXPORT(FmaLoop);
+HWY_EXPORT(PairLoop);
 HWY_EXPORT(ReadLoop);
 
 namespace {
@@ -115,15 +131,30 @@ double rate(const Threads& threads, double seconds, Piece piece) {
   return sum;
 }
 
+/// Flops a second of `loop(steps, operands, sink)`.
+template <class Loop>
+double product_rate(const Threads& threads, double seconds, Loop loop) {
+  constexpr std::int64_t kSteps = 20000;
+  const std::vector<float> operands(256, 1e-6f);
+  std::vector<float> sinks(static_cast<std::size_t>(threads.workers()) * 64);
+  return rate(threads, seconds,
+              [&](std::int64_t task) { return loop(kSteps, operands.data(), sinks.data() + task * 64); });
+}
+
 }  // namespace
 
 double measure_fma_peak(const Threads& threads, double seconds) {
   apply_simd_environment();
-  constexpr std::int64_t kSteps = 20000;
-  const std::vector<float> operands(256, 1e-6f);
-  std::vector<float> sinks(static_cast<std::size_t>(threads.workers()) * 64);
-  return rate(threads, seconds, [&](std::int64_t task) {
-    return HWY_DYNAMIC_DISPATCH(FmaLoop)(kSteps, operands.data(), sinks.data() + task * 64);
+  return product_rate(threads, seconds, [](std::int64_t steps, const float* operands, float* sink) {
+    return HWY_DYNAMIC_DISPATCH(FmaLoop)(steps, operands, sink);
+  });
+}
+
+double measure_bf16_peak(const Threads& threads, double seconds) {
+  apply_simd_environment();
+  if (!cpu_has_bf16_products()) return 0;
+  return product_rate(threads, seconds, [](std::int64_t steps, const float* operands, float* sink) {
+    return HWY_DYNAMIC_DISPATCH(PairLoop)(steps, operands, sink);
   });
 }
 

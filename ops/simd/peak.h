@@ -11,6 +11,9 @@ namespace headway {
 /// run for about `seconds`.
 double measure_fma_peak(const Threads& threads, double seconds = 0.05);
 
+/// The same of products of bf16 pairs that are added up in f32; 0 where target or CPU have none.
+double measure_bf16_peak(const Threads& threads, double seconds = 0.05);
+
 /// Bytes per second of the better of two read patterns (one stream, four streams) over `bytes` of memory per worker.
 double measure_read_bandwidth(const Threads& threads, std::size_t bytes, double seconds = 0.1);
 

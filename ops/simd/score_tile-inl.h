@@ -8,6 +8,7 @@
 #endif
 
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/cache_control.h"
@@ -69,21 +70,27 @@ struct KeyRows {
 };
 
 /// Steps [0, kSteps) from q and k on.
-template <int kGroup, int kRows, int kVectors, int... kStep>
+template <int kGroup, class Product, int kRows, int kVectors, int... kStep>
 HWY_INLINE void ScoreSteps(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT q, const KeyRows& k,
                            std::integer_sequence<int, kStep...>) {
   const std::int64_t group = kGroup * static_cast<std::int64_t>(hn::Lanes(TileTag()));
-  (tile.template Step<0>(q + kStep * group,
-                         [&](auto r) TILE_LAMBDA { return k.template Broadcast<decltype(r)::value, kStep>(); }),
+  (tile.template Step<0, Product>(
+       q + kStep * group, [&](auto r) TILE_LAMBDA { return k.template Broadcast<decltype(r)::value, kStep>(); }),
    ...);
 }
 
 /// The tile to s, added to what is there where a depth is cut, and its maximum to block_max unless that is null.
-template <int kGroup, int kRows, int kVectors>
+template <int kGroup, class Product, int kRows, int kVectors>
 HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t lane, Tile<kRows, kVectors>& tile) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   float* HWY_RESTRICT s = t.scores + key * kGroup * lanes + lane;
+  if constexpr (!std::is_same_v<Product, F32Product>) {
+    const TileVector scale = hn::Set(d, t.scale);
+    tile.ForEachRow([&](int, TileRow& row) TILE_LAMBDA {
+      ForEachVectorOfRow<kVectors>(row, [&](int, TileVector& x) TILE_LAMBDA { x = hn::Mul(scale, x); });
+    });
+  }
   if (t.accumulate) {
     tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
       ForEachVectorOfRow<kVectors>(
@@ -107,7 +114,7 @@ HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t l
 }
 
 /// One register tile of scores: kRows keys from `key` on, the last kVectors of the group's kGroup vectors.
-template <int kGroup, int kRows, int kVectors, bool kFetch>
+template <int kGroup, int kRows, int kVectors, class Product, bool kFetch>
 HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const std::int64_t group = kGroup * lanes;
@@ -121,19 +128,19 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key) {
   std::int64_t c = 0;
   for (; c + kStepsTogether <= t.depth; c += kStepsTogether, q += kStepsTogether * group) {
     if constexpr (kFetch) FetchWanted<kRows>(t, key, c);
-    ScoreSteps<kGroup>(tile, q, k, std::make_integer_sequence<int, kStepsTogether>());
+    ScoreSteps<kGroup, Product>(tile, q, k, std::make_integer_sequence<int, kStepsTogether>());
     k.Advance(kStepsTogether);
   }
   for (; c < t.depth; ++c, q += group) {
-    ScoreSteps<kGroup>(tile, q, k, std::make_integer_sequence<int, 1>());
+    ScoreSteps<kGroup, Product>(tile, q, k, std::make_integer_sequence<int, 1>());
     k.Advance(1);
   }
-  StoreScores<kGroup>(t, key, lane, tile);
+  StoreScores<kGroup, Product>(t, key, lane, tile);
 }
 
 /// The same for fewer than kRows keys: rows beyond the last repeat it, so that a tail costs one whole tile and reads
 /// nothing that is not there.
-template <int kGroup, int kRows, int kVectors>
+template <int kGroup, int kRows, int kVectors, class Product>
 HWY_INLINE void ScoreLastKeys(const ScoreTile& t, std::int64_t key) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const std::int64_t group = kGroup * lanes;
@@ -144,45 +151,46 @@ HWY_INLINE void ScoreLastKeys(const ScoreTile& t, std::int64_t key) {
   tile.Clear();
   const float* HWY_RESTRICT q = t.queries + lane;
   for (std::int64_t c = 0; c < t.depth; ++c, q += group) {
-    tile.template Step<0>(q, [&](int r) TILE_LAMBDA { return k[r][c]; });
+    tile.template Step<0, Product>(q, [&](int r) TILE_LAMBDA { return k[r][c]; });
   }
-  StoreScores<kGroup>(t, key, lane, tile);
+  StoreScores<kGroup, Product>(t, key, lane, tile);
 }
 
-template <int kGroup, int kVectors>
+template <int kGroup, int kVectors, class Product>
 HWY_INLINE void ScoreVectors(const ScoreTile& t) {
   if constexpr (kVectors > 0) {
     constexpr int kRows = TileRows(kVectors);
     std::int64_t key = 0;
     if constexpr (kVectors == kTileVectors && HWY_TARGET <= HWY_AVX3) {
       for (; t.wanted_count > 0 && key + kRows <= t.keys; key += kRows)
-        ScoreKeys<kGroup, kRows, kVectors, true>(t, key);
+        ScoreKeys<kGroup, kRows, kVectors, Product, true>(t, key);
     }
-    for (; key + kRows <= t.keys; key += kRows) ScoreKeys<kGroup, kRows, kVectors, false>(t, key);
-    if (key < t.keys) ScoreLastKeys<kGroup, kRows, kVectors>(t, key);
+    for (; key + kRows <= t.keys; key += kRows) ScoreKeys<kGroup, kRows, kVectors, Product, false>(t, key);
+    if (key < t.keys) ScoreLastKeys<kGroup, kRows, kVectors, Product>(t, key);
   }
 }
 
-template <int kGroup>
+template <int kGroup, class Product>
 HWY_INLINE void ScoreGroup(const ScoreTile& t) {
   switch (t.first_vector) {
     case 0:
-      return ScoreVectors<kGroup, kGroup>(t);
+      return ScoreVectors<kGroup, kGroup, Product>(t);
     case 1:
-      return ScoreVectors<kGroup, kGroup - 1>(t);
+      return ScoreVectors<kGroup, kGroup - 1, Product>(t);
     default:
-      return ScoreVectors<kGroup, kGroup - 2>(t);
+      return ScoreVectors<kGroup, kGroup - 2, Product>(t);
   }
 }
 
+template <class Product>
 inline void Score(const ScoreTile& t) {
   switch (t.vectors) {
     case 1:
-      return ScoreGroup<1>(t);
+      return ScoreGroup<1, Product>(t);
     case 2:
-      return ScoreGroup<2>(t);
+      return ScoreGroup<2, Product>(t);
     default:
-      return ScoreGroup<3>(t);
+      return ScoreGroup<3, Product>(t);
   }
 }
 

@@ -115,6 +115,14 @@ bool cpu_is_amd() {
 #endif
 }
 
+bool cpu_has_bf16_products() {
+#if HWY_ARCH_X86 && (HWY_COMPILER_GCC_ACTUAL || HWY_COMPILER_CLANG)
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
 std::string highway_version() {
   return std::to_string(HWY_MAJOR) + "." + std::to_string(HWY_MINOR) + "." + std::to_string(HWY_PATCH);
 }

@@ -21,6 +21,8 @@ void apply_simd_environment();
 int simd_lanes();
 /// Where thresholds were measured on one vendor's cores only. False where it cannot be told.
 bool cpu_is_amd();
+/// Whether the CPU multiplies pairs of bf16 and adds them up in f32 (AVX512_BF16). False where it cannot be told.
+bool cpu_has_bf16_products();
 /// "1.0.3": of the headers compiled against.
 std::string highway_version();
 

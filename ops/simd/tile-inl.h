@@ -61,20 +61,42 @@ HWY_INLINE void Accumulate(TileVector a, TileVector b, TileVector& c) {
 #endif
 }
 
+/// What a step multiplies: one f32 a lane.
+struct F32Product {
+  static HWY_INLINE void Add(TileVector a, TileVector b, TileVector& c) { Accumulate(a, b, c); }
+};
+
+// Pairs of bf16, where each lane holds two neighbours in the place of one f32: c += a[0]·b[0] + a[1]·b[1]. An
+// instruction of AVX512_BF16, which is no target of Highway 1.0: the assembler knows it whatever the target, and
+// whoever calls has asked the CPU.
+#undef HEADWAY_HAS_BF16_PRODUCT
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
+#define HEADWAY_HAS_BF16_PRODUCT 1
+struct Bf16Product {
+  static HWY_INLINE void Add(TileVector a, TileVector b, TileVector& c) {
+    auto sum = c.raw;
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a.raw), "v"(b.raw));
+    c.raw = sum;
+  }
+};
+#else
+#define HEADWAY_HAS_BF16_PRODUCT 0
+#endif
+
 /// One row of accumulators. Named members, because arrays of vectors end up on the stack.
 struct TileRow {
   TileVector c0, c1, c2;
 };
 
-template <int kFirst, int kVectors>
+template <int kFirst, int kVectors, class Product = F32Product>
 HWY_INLINE void AccumulateRow(TileVector a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
-  if constexpr (kFirst <= 0 && kVectors > 0) Accumulate(a, b0, row.c0);
-  if constexpr (kFirst <= 1 && kVectors > 1) Accumulate(a, b1, row.c1);
-  if constexpr (kFirst <= 2 && kVectors > 2) Accumulate(a, b2, row.c2);
+  if constexpr (kFirst <= 0 && kVectors > 0) Product::Add(a, b0, row.c0);
+  if constexpr (kFirst <= 1 && kVectors > 1) Product::Add(a, b1, row.c1);
+  if constexpr (kFirst <= 2 && kVectors > 2) Product::Add(a, b2, row.c2);
 }
-template <int kFirst, int kVectors>
+template <int kFirst, int kVectors, class Product = F32Product>
 HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
-  AccumulateRow<kFirst, kVectors>(hn::Set(TileTag(), a), b0, b1, b2, row);
+  AccumulateRow<kFirst, kVectors, Product>(hn::Set(TileTag(), a), b0, b1, b2, row);
 }
 
 inline constexpr std::int64_t kLine = 16;  // floats of a cache line
@@ -111,13 +133,14 @@ struct Tile {
 
   /// One step k: `a(row)` is the scalar of each row, or a vector of it, `b` the vectors. Vectors before kFirst are left
   /// alone.
-  template <int kFirst, class Scalar>
+  template <int kFirst, class Product = F32Product, class Scalar>
   HWY_INLINE void Step(const float* HWY_RESTRICT b, Scalar a) {
     const TileTag d;
     const TileVector b0 = kFirst <= 0 ? hn::Load(d, b) : hn::Zero(d);
     const TileVector b1 = kVectors > 1 && kFirst <= 1 ? hn::Load(d, b + hn::Lanes(d)) : b0;
     const TileVector b2 = kVectors > 2 && kFirst <= 2 ? hn::Load(d, b + 2 * hn::Lanes(d)) : b0;
-    ForEachRow([&](auto r, TileRow& row) TILE_LAMBDA { AccumulateRow<kFirst, kVectors>(a(r), b0, b1, b2, row); });
+    ForEachRow([&](auto r, TileRow& row)
+                   TILE_LAMBDA { AccumulateRow<kFirst, kVectors, Product>(a(r), b0, b1, b2, row); });
   }
 };
 

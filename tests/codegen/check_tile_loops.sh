@@ -7,7 +7,7 @@ command -v objdump >/dev/null || { echo "objdump is not installed"; exit 1; }
 
 checked=0
 for object in "$@"; do
-  case $(basename "$object") in attention_tile* | packed_gemm*) ;; *) continue ;; esac
+  case $(basename "$object") in attention_tile* | bf16_tile* | packed_gemm*) ;; *) continue ;; esac
   report=$(objdump -d --no-show-raw-insn "$object" | awk '
     function address(text,   i, value) {
       value = 0
@@ -20,7 +20,7 @@ for object in "$@"; do
         target = address(jump[i])
         fma = 0; stack = 0; inner = 1
         for (k = i; k >= 1 && at[k] >= target; --k) {
-          if (code[k] ~ /vfmadd/) ++fma
+          if (code[k] ~ /vfmadd|vdpbf16/) ++fma
           if (code[k] ~ /%[xyz]mm[0-9]/ && code[k] ~ /%rsp/) ++stack
           if (k < i && jump[k] != "" && address(jump[k]) <= at[k] && address(jump[k]) >= target) inner = 0
         }
@@ -28,7 +28,7 @@ for object in "$@"; do
         if (!inner || fma < 8 || fma % 4 != 0 || exps[name]) continue
         ++loops
         # One move in many products is lost among them; newer compilers make a few in a loop that is written out.
-        if (stack * 16 > fma) { print "SPILL " name ": a loop of " fma " FMAs has " stack " stack operands"; ++bad }
+        if (stack * 16 > fma) { print "SPILL " name ": a loop of " fma " products has " stack " stack operands"; ++bad }
       }
       n = 0
     }

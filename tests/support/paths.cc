@@ -45,10 +45,14 @@ std::vector<Path> all_paths() {
   return paths;
 }
 
-bool rounds_weights(const Path& path) { return path.implementation == "onednn_tiles" && path.type == DataType::kBF16; }
+bool rounds_weights(const Path& path) {
+  return path.type == DataType::kBF16 && (path.implementation == "onednn_tiles" || path.implementation == "bf16_pairs");
+}
 
 std::int64_t head_width(const Path& path, std::int64_t width) {
-  return rounds_weights(path) ? (width + 31) / 32 * 32 : width;
+  if (!rounds_weights(path)) return width;
+  const std::int64_t multiple = path.implementation == "bf16_pairs" ? 2 : 32;
+  return (width + multiple - 1) / multiple * multiple;
 }
 
 std::string name(const Path& path) {

@@ -8,6 +8,7 @@
 #include "ops/attention/implementation.h"
 #include "ops/attention/spec.h"
 #include "ops/matmul/onednn_bf16_check.h"
+#include "ops/simd/attention_tile.h"
 #include "ops/simd/target.h"
 #include "tests/support/attention_case.h"
 
@@ -266,10 +267,14 @@ TEST(Selection, Bf16GoesToOnednnWhereItIsFaster) {
     EXPECT_NE(attention.explain().find(text), std::string::npos) << attention.explain();
   };
   const bool takes_it = onednn_tiles_refusal(spec).empty();
-  if (takes_it && (onednn::bf16_has_tiles() || cpu_is_amd())) {
+  const bool pairs = cpu_is_amd() && bf16_pairs_refusal(spec).empty();
+  const auto expect_own = [&](const AttentionSpec& asked) {
+    expect_run_by(asked, pairs ? "bf16_pairs" : "tiled", pairs ? "pairs" : "widened");
+  };
+  if (takes_it && onednn::bf16_has_tiles() && !pairs) {
     expect_run_by(spec, "onednn_tiles", "not tiled: oneDNN multiplies bf16 faster");
   } else {
-    expect_run_by(spec, "tiled", "widened");
+    expect_own(spec);
   }
   if (!takes_it) {
     expect_error(ErrorCode::kUnsupported, {"onednn_tiles", "bf16"},
@@ -280,15 +285,35 @@ TEST(Selection, Bf16GoesToOnednnWhereItIsFaster) {
     change(other);
     return other;
   };
-  expect_run_by(changed([](AttentionSpec& s) { s.query_len = 63; }), "tiled", "widened");
-  expect_run_by(changed([](AttentionSpec& s) { s.key_len = 128; }), "tiled", "widened");
-  expect_run_by(changed([](AttentionSpec& s) { s.head_dim = 80; }), "tiled", "widened");
-  expect_run_by(changed([](AttentionSpec& s) { s.mask = MaskKind::kBool; }), "tiled", "widened");
+  expect_own(changed([](AttentionSpec& s) { s.query_len = 63; }));
+  expect_own(changed([](AttentionSpec& s) { s.key_len = 128; }));
+  expect_own(changed([](AttentionSpec& s) { s.head_dim = 80; }));
+  expect_own(changed([](AttentionSpec& s) { s.mask = MaskKind::kBool; }));
   expect_run_by(changed([](AttentionSpec& s) { s.query_len = 1; }), "few_queries", "1 rows");
   expect_run_by(changed([](AttentionSpec& s) { s.type = DataType::kF32; }), "tiled", "in place");
   expect_error(ErrorCode::kUnsupported, {"onednn_tiles", "80", "multiple of 32"}, [&] {
     const Attention attention(changed([](AttentionSpec& s) { s.head_dim = 80; }), {"onednn_tiles"});
   });
+}
+
+TEST(Selection, PairsOfBf16SayWhatTheyDoNotTake) {
+  AttentionSpec spec = good_spec();
+  expect_error(ErrorCode::kUnsupported, {"bf16_pairs", "not f32"},
+               [&] { const Attention attention(spec, {"bf16_pairs"}); });
+  spec.type = DataType::kBF16;
+  if (bf16_tile_kernels().score == nullptr) {
+    expect_error(ErrorCode::kUnsupported, {"bf16_pairs", "no products of bf16 pairs"},
+                 [&] { const Attention attention(spec, {"bf16_pairs"}); });
+    return;
+  }
+  AttentionSpec odd = spec;
+  odd.head_dim = 7;
+  expect_error(ErrorCode::kUnsupported, {"bf16_pairs", "head_dim = 7 is odd"},
+               [&] { const Attention attention(odd, {"bf16_pairs"}); });
+  AttentionSpec scores = spec;
+  scores.scores_output = ScoresOutput::kProbabilities;
+  expect_error(ErrorCode::kUnsupported, {"bf16_pairs", "gives no scores"},
+               [&] { const Attention attention(scores, {"bf16_pairs"}); });
 }
 
 TEST(Selection, TheTableEndsWithTheReference) {
