@@ -7,7 +7,6 @@
 #define HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
 #endif
 
-#include "hwy/cache_control.h"
 #include "ops/simd/bf16-inl.h"
 #include "ops/simd/packed_gemm.h"
 #include "ops/simd/tile-inl.h"
@@ -17,8 +16,6 @@ namespace headway {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-inline constexpr std::int64_t kLineBytes = 64;
 
 /// What follows this panel, fetched ahead while the rows pass by: it comes from beyond the second-level cache, far
 /// later than what was read before. Worth 2 to 6 points of the peak when weights are cold (AVX-512, Intel).
@@ -44,24 +41,16 @@ HWY_INLINE void GemmStep(Tile<kRows, kVectors>& tile, const W* HWY_RESTRICT b, S
 template <int kRows, int kVectors, class X, class W>
 HWY_INLINE void GemmSteps(Tile<kRows, kVectors>& tile, X x, std::int64_t k, std::int64_t end,
                           const W* HWY_RESTRICT panel, NextPanel& next) {
-  constexpr std::int64_t kLanes = hn::MaxLanes(TileTag());
-  constexpr std::int64_t kWidth = kVectors * kLanes;
-  constexpr std::int64_t kLineElements = kLineBytes / sizeof(W);
+  constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
   // Written out for the widest tile alone: the narrow ones of the edges cost more to compile than they would gain.
   constexpr int kTogether = kVectors == kTileVectors && kRows == TileRows(kVectors) ? kStepsTogether : 1;
   const char* ahead = next.at;
   for (; k + kTogether <= end; k += kTogether) {
 #pragma GCC unroll 8
     for (int i = 0; i < kTogether; ++i) {
-      const W* HWY_RESTRICT at = panel + i * kWidth;
-      // A panel comes from the second-level cache; 16 steps ahead is worth 3 to 8 points of the peak (AVX-512,
-      // Intel), if its lines are asked for step by step and not in one go.
-      for (int v = 0; v < kVectors; ++v) {
-        if ((i * kWidth + v * kLanes) % kLineElements == 0) hwy::Prefetch(at + 16 * kWidth + v * kLanes);
-      }
       __builtin_prefetch(ahead, 0, 2);
       ahead += next.step;
-      GemmStep(tile, at, [&](int r) HWY_ATTR { return x(r, k + i); });
+      GemmStep(tile, panel + i * kWidth, [&](int r) HWY_ATTR { return x(r, k + i); });
     }
     panel += kTogether * kWidth;
   }
