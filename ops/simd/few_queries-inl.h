@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "ops/simd/bf16-inl.h"
@@ -76,11 +75,11 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
   if constexpr (kRows > 3) finish(3, r3);
 }
 
-/// Whether rows are asked for some steps before they are read: the hardware does not run far enough ahead of bf16 with
-/// AVX-512 (a seventh of the time, Intel). It does with AVX2 on Zen 3, where asking costs a quarter; and in f32.
-template <class Real>
-inline constexpr bool kFetchAhead = std::is_same_v<Real, BFloat16> && (HWY_TARGET <= HWY_AVX3);
-inline constexpr std::int64_t kStepsAhead = 16;
+/// Whether rows are asked for a few steps before they are read: the hardware does not run far enough ahead of grouped
+/// queries and of bf16 with AVX-512 (a tenth of the time, Intel). It does with AVX2 on Zen 3, where asking costs a
+/// quarter.
+inline constexpr bool kFetchAhead = HWY_TARGET <= HWY_AVX3;
+inline constexpr std::int64_t kStepsAhead = 4;
 
 template <class Real>
 HWY_INLINE void FetchRow(const Real* row, std::int64_t columns) {
@@ -93,7 +92,7 @@ inline void ScoreFew(const FewScores<Real>& t) {
   for (std::int64_t i = 0; i < t.steps; ++i) {
     const Real* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
                                         t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
-    if constexpr (kFetchAhead<Real>) {
+    if constexpr (kFetchAhead) {
       for (int s = 0; s < kKeyStreams; ++s) FetchRow(k[s] + kStepsAhead * t.key_stride, t.depth);
     }
     std::int64_t row = 0;
@@ -129,46 +128,59 @@ inline void SoftmaxFew(const FewSoftmax& t) {
   *t.maximum = highest;
 }
 
-/// Columns [c, c + 4 vectors) of kRows rows, over all keys of the block.
-template <int kRows, class Real>
-HWY_INLINE void ContextColumns4(const FewContext<Real>& t, std::int64_t row, std::int64_t c) {
+/// Steps of the streams whose values are added together: they stay in the first cache while columns and rows take
+/// turns.
+struct Steps {
+  std::int64_t begin, end;
+};
+inline constexpr std::int64_t kStepsInTurn = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+
+/// Columns [c, c + kWide · 4 vectors) of kRows rows.
+template <int kRows, int kWide, class Real>
+HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, std::int64_t row, std::int64_t c) {
+  static_assert(kRows * kWide <= 4, "there are four sets of accumulators");
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
   const float* p = t.scores + row * t.row_stride;
-  for (std::int64_t i = 0; i < t.steps; ++i) {
+  const auto for_each_row = [&](int wide, auto fn) HWY_ATTR {
+    fn(0, wide == 0 ? r0 : wide == 1 ? r1 : wide == 2 ? r2 : r3);
+    if constexpr (kRows > 1) fn(1, kWide == 1 ? r1 : wide == 0 ? r2 : r3);
+    if constexpr (kRows > 2) fn(2, r2);
+    if constexpr (kRows > 3) fn(3, r3);
+  };
+  for (std::int64_t i = steps.begin; i < steps.end; ++i) {
     for (int s = 0; s < kKeyStreams; ++s) {
       const Real* v = t.value[s] + i * t.value_stride + c;
-      if constexpr (kFetchAhead<Real>) {
-        if (row == 0) FetchRow(v + kStepsAhead * t.value_stride, 4 * lanes);
+      if constexpr (kFetchAhead) {
+        if (row == 0 && c == 0) FetchRow(v + kStepsAhead * t.value_stride, t.columns);
       }
-      const FourVectors value = {LoadAsF32(TileTag(), v), LoadAsF32(TileTag(), v + lanes),
-                                 LoadAsF32(TileTag(), v + 2 * lanes), LoadAsF32(TileTag(), v + 3 * lanes)};
-      const auto add = [&](int r, FourVectors& sum) HWY_ATTR {
-        const TileVector weight = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
-        sum.s0 = hn::MulAdd(weight, value.s0, sum.s0);
-        sum.s1 = hn::MulAdd(weight, value.s1, sum.s1);
-        sum.s2 = hn::MulAdd(weight, value.s2, sum.s2);
-        sum.s3 = hn::MulAdd(weight, value.s3, sum.s3);
-      };
-      add(0, r0);
-      if constexpr (kRows > 1) add(1, r1);
-      if constexpr (kRows > 2) add(2, r2);
-      if constexpr (kRows > 3) add(3, r3);
+#pragma GCC unroll 4
+      for (int wide = 0; wide < kWide; ++wide) {
+        const Real* at = v + wide * 4 * lanes;
+        const FourVectors value = {LoadAsF32(TileTag(), at), LoadAsF32(TileTag(), at + lanes),
+                                   LoadAsF32(TileTag(), at + 2 * lanes), LoadAsF32(TileTag(), at + 3 * lanes)};
+        for_each_row(wide, [&](int r, FourVectors& sum) HWY_ATTR {
+          const TileVector weight = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
+          sum.s0 = hn::MulAdd(weight, value.s0, sum.s0);
+          sum.s1 = hn::MulAdd(weight, value.s1, sum.s1);
+          sum.s2 = hn::MulAdd(weight, value.s2, sum.s2);
+          sum.s3 = hn::MulAdd(weight, value.s3, sum.s3);
+        });
+      }
     }
   }
-  const auto finish = [&](int r, const FourVectors& sum) HWY_ATTR {
-    const TileVector rescale = hn::Set(d, t.rescale[row + r]);
-    float* to = t.context + (row + r) * t.columns + c;
-    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to), sum.s0), d, to);
-    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + lanes), sum.s1), d, to + lanes);
-    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 2 * lanes), sum.s2), d, to + 2 * lanes);
-    hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 3 * lanes), sum.s3), d, to + 3 * lanes);
-  };
-  finish(0, r0);
-  if constexpr (kRows > 1) finish(1, r1);
-  if constexpr (kRows > 2) finish(2, r2);
-  if constexpr (kRows > 3) finish(3, r3);
+#pragma GCC unroll 4
+  for (int wide = 0; wide < kWide; ++wide) {
+    for_each_row(wide, [&](int r, const FourVectors& sum) HWY_ATTR {
+      const TileVector rescale = hn::Set(d, steps.begin == 0 ? t.rescale[row + r] : 1.0f);
+      float* to = t.context + (row + r) * t.columns + c + wide * 4 * lanes;
+      hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to), sum.s0), d, to);
+      hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + lanes), sum.s1), d, to + lanes);
+      hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 2 * lanes), sum.s2), d, to + 2 * lanes);
+      hn::StoreU(hn::MulAdd(rescale, hn::LoadU(d, to + 3 * lanes), sum.s3), d, to + 3 * lanes);
+    });
+  }
 }
 
 /// What is left of the columns, a vector or an element at a time.
@@ -200,19 +212,36 @@ HWY_INLINE void ContextRest(const FewContext<Real>& t, std::int64_t row, std::in
 }
 
 template <class Real>
-inline void ContextFew(const FewContext<Real>& t) {
+HWY_INLINE void ContextSteps(const FewContext<Real>& t, const Steps& steps) {
   const std::int64_t four = 4 * hn::Lanes(TileTag());
   std::int64_t c = 0;
+  // Rows of value are best read whole: one row of queries has registers for kWide times as many columns.
+  if (t.rows == 1) {
+    constexpr int kWide = kRowsAtOnce;
+    for (; c + kWide * four <= t.columns; c += kWide * four) ContextColumns<1, kWide>(t, steps, 0, c);
+    if (kWide > 2 && c + 2 * four <= t.columns) {
+      ContextColumns<1, 2>(t, steps, 0, c);
+      c += 2 * four;
+    }
+  }
   for (; c + four <= t.columns; c += four) {
     std::int64_t row = 0;
-    for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ContextColumns4<kRowsAtOnce>(t, row, c);
+    for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ContextColumns<kRowsAtOnce, 1>(t, steps, row, c);
     if (kRowsAtOnce > 2 && t.rows - row >= 2) {
-      ContextColumns4<2>(t, row, c);
+      ContextColumns<2, 1>(t, steps, row, c);
       row += 2;
     }
-    if (row < t.rows) ContextColumns4<1>(t, row, c);
+    if (row < t.rows) ContextColumns<1, 1>(t, steps, row, c);
   }
-  for (std::int64_t row = 0; row < t.rows; ++row) ContextRest(t, row, c);
+}
+
+template <class Real>
+inline void ContextFew(const FewContext<Real>& t) {
+  for (std::int64_t i = 0; i < t.steps; i += kStepsInTurn) {
+    ContextSteps(t, {i, std::min(i + kStepsInTurn, t.steps)});
+  }
+  const std::int64_t four = 4 * hn::Lanes(TileTag());
+  for (std::int64_t row = 0; row < t.rows; ++row) ContextRest(t, row, t.columns / four * four);
 }
 
 }  // namespace HWY_NAMESPACE
