@@ -14,6 +14,7 @@ void register_core();
 void register_head_sweep();
 void register_decode();
 void register_small();
+void register_fused();
 void register_growth();
 
 }  // namespace headway::perf
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   perf::register_head_sweep();
   perf::register_decode();
   perf::register_small();
+  perf::register_fused();
   perf::register_growth();
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -8,7 +8,7 @@
 
 #include "headway/multi_head_attention.h"
 #include "ops/attention/narrow.h"
-#include "tests/ops/graph/run_graph.h"
+#include "tests/ops/graph/layer_graphs.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/runtime/error_of.h"
 
@@ -16,76 +16,10 @@ namespace headway::testing {
 namespace {
 
 constexpr std::int64_t kBatch = 2, kLength = 45, kWidth = 64, kHeads = 4;
-using Integers = std::vector<std::int64_t>;
 
-/// Weights of one layer and its inputs, shared by both graphs.
-struct Layer {
-  Layer() {
-    Random random(11);
-    for (auto& w : weights) {
-      w = std::make_shared<const Tensor>(random_tensor({kWidth, kWidth}, &random, 1.5f / std::sqrt(float{kWidth})));
-    }
-    for (auto& b : biases) b = std::make_shared<const Tensor>(random_tensor({kWidth}, &random, 0.5f));
-    x = random_tensor({kBatch, kLength, kWidth}, &random);
-    mask = Tensor(DataType::kF32, {kLength, kLength});
-    for (std::int64_t i = 0; i < mask.count(); ++i) {
-      mask.data<float>()[i] = random.chance(0.3) ? -INFINITY : random.normal();
-    }
-  }
-  std::shared_ptr<const Tensor> weights[4], biases[4];
-  Tensor x, mask;
+struct Layer : GraphLayer {
+  Layer() : GraphLayer({kBatch, kLength, kWidth, kHeads}) {}
 };
-
-Graph fused_graph(const Layer& layer, const Attributes& more = {}) {
-  Graph graph;
-  const ValueId x = graph.add_input("x", DataType::kF32, symbolic(layer.x.dims()));
-  const ValueId mask = graph.add_input("mask", DataType::kF32, symbolic(layer.mask.dims()));
-  std::vector<ValueId> inputs{x, kNoValue, kNoValue};
-  const char* const names[] = {"q", "k", "v", "o"};
-  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant(std::string("w_") + names[i], layer.weights[i]));
-  for (int i = 0; i < 4; ++i) inputs.push_back(graph.add_constant(std::string("b_") + names[i], layer.biases[i]));
-  inputs.insert(inputs.end(), {kNoValue, kNoValue, mask});
-  Attributes attributes = more;
-  attributes.set("num_heads", kHeads);
-  graph.add_output("y", graph.add_node("MultiHeadAttention", "layer", inputs, attributes));
-  return graph;
-}
-
-/// The transpose of a weight as a constant: MatMul has x·W where the layer has x·Wᵀ.
-std::shared_ptr<const Tensor> transposed(const Tensor& w) {
-  auto result = std::make_shared<Tensor>(DataType::kF32, Dims{w.dims()[1], w.dims()[0]});
-  copy(w.view().permuted({1, 0}), result->view());
-  return result;
-}
-
-Graph unfused_graph(const Layer& layer) {
-  Graph graph;
-  const ValueId x = graph.add_input("x", DataType::kF32, symbolic(layer.x.dims()));
-  const ValueId mask = graph.add_input("mask", DataType::kF32, symbolic(layer.mask.dims()));
-  const auto linear = [&](ValueId from, int i, const std::string& name) {
-    const ValueId w = graph.add_constant("w_" + name, transposed(*layer.weights[i]));
-    const ValueId b = graph.add_constant("b_" + name, layer.biases[i]);
-    return graph.add_node("Add", "add_" + name, {graph.add_node("MatMul", "matmul_" + name, {from, w}), b});
-  };
-  const auto heads = [&](ValueId from, const std::string& name, Integers perm) {
-    const ValueId split =
-        graph.add_node("Reshape", "split_" + name, {from}, {{"dims", Integers{0, 0, kHeads, kWidth / kHeads}}});
-    return graph.add_node("Transpose", "heads_" + name, {split}, {{"perm", perm}});
-  };
-  const ValueId q = heads(linear(x, 0, "q"), "q", {0, 2, 1, 3});
-  const ValueId k = heads(linear(x, 1, "k"), "k", {0, 2, 3, 1});
-  const ValueId v = heads(linear(x, 2, "v"), "v", {0, 2, 1, 3});
-  const float scale = 1 / std::sqrt(float{kWidth / kHeads});
-  const ValueId s = graph.add_constant("scale", std::make_shared<const Tensor>(tensor_of<float>({}, {scale})));
-  const ValueId scaled = graph.add_node("Mul", "scaled", {graph.add_node("MatMul", "scores", {q, k}), s});
-  const ValueId biased = graph.add_node("Add", "biased", {scaled, mask});
-  const ValueId p = graph.add_node("Softmax", "probabilities", {biased}, {{"axis", std::int64_t{-1}}});
-  const ValueId context = graph.add_node("Transpose", "merge", {graph.add_node("MatMul", "context", {p, v})},
-                                         {{"perm", Integers{0, 2, 1, 3}}});
-  const ValueId merged = graph.add_node("Reshape", "merged", {context}, {{"dims", Integers{0, 0, -1}}});
-  graph.add_output("y", linear(merged, 3, "o"));
-  return graph;
-}
 
 std::vector<float> run(const Session& session, const Layer& layer, const Threads& threads) {
   const ConstTensorView inputs[] = {layer.x.view(), layer.mask.view()};
