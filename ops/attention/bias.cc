@@ -99,6 +99,21 @@ bool BiasSource::same_for_all_queries() const {
   return mask_kind_ == MaskKind::kNone || mask_.strides[2] == 0 || mask_.dims[2] <= 1;
 }
 
+bool BiasSource::in_place(std::int64_t key, std::int64_t keys) const {
+  return mask_kind_ == MaskKind::kAdditive && mask_.type == DataType::kF32 && mask_.strides[3] == 1 &&
+         key_mask_kind_ == MaskKind::kNone && key + keys <= mask_keys_;
+}
+
+const float* BiasSource::row(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) const {
+  return reinterpret_cast<const float*>(mask_at(b, h, query, key));
+}
+
+const std::byte* BiasSource::mask_at(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) const {
+  const Dims& s = mask_.strides;
+  const std::int64_t at = b * s[0] + h * s[1] + query * s[2] + key * s[3];
+  return mask_.data + at * static_cast<std::int64_t>(size_bytes(mask_.type));
+}
+
 void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t rows, std::int64_t key,
                       std::int64_t keys, float* tile, std::int64_t ld) const {
   // [0, covered) is under both masks, [covered, masked) beyond a short mask, [masked, keys) is the visible tail.
@@ -110,10 +125,7 @@ void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::i
     if (mask_kind_ == MaskKind::kNone || covered == 0) {
       std::fill(row, row + covered, 0.0f);
     } else {
-      const std::int64_t at =
-          b * mask_.strides[0] + h * mask_.strides[1] + (query + r) * mask_.strides[2] + key * mask_.strides[3];
-      const MaskRow mask{mask_kind_, mask_.type, true_attends_,
-                         mask_.data + at * static_cast<std::int64_t>(size_bytes(mask_.type)), mask_.strides[3]};
+      const MaskRow mask{mask_kind_, mask_.type, true_attends_, mask_at(b, h, query + r, key), mask_.strides[3]};
       with_loader(mask, [=](auto load) { write_row(row, covered, load); });
     }
     if (key_mask_kind_ != MaskKind::kNone && covered > 0) {

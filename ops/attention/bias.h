@@ -20,12 +20,19 @@ class BiasSource {
   /// True when the bias does not depend on the head.
   bool same_for_all_heads() const { return mask_kind_ == MaskKind::kNone || mask_.strides[1] == 0; }
 
+  /// Whether fill() of these keys would only copy: the mask is f32 numbers side by side and nothing joins them.
+  bool in_place(std::int64_t key, std::int64_t keys) const;
+  /// What fill() would copy for one query, where it lies.
+  const float* row(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) const;
+
   /// Bias of queries [query, query + rows) against keys [key, key + keys) of batch b, head h, row-major with `ld`
   /// floats a row. Keys of the visible tail get 0; keys beyond a short mask get −inf.
   void fill(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t rows, std::int64_t key, std::int64_t keys,
             float* tile, std::int64_t ld) const;
 
  private:
+  const std::byte* mask_at(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) const;
+
   MaskKind mask_kind_;
   MaskKind key_mask_kind_;
   bool true_attends_;

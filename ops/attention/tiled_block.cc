@@ -64,8 +64,9 @@ PartBias load_bias(const TiledTask& task, const GroupRows& rows, Part* part) {
     for (std::int64_t& end : part->vector_end) end = std::min(end, live);
     return {.row = to, .panel = nullptr};
   }
+  const bool in_place = task.bias.in_place(part->begin, keys);
   // Rows of one head at a time; lanes beyond the last row repeat it.
-  for (std::int64_t row = 0; row < rows.group.rows;) {
+  for (std::int64_t row = 0; row < rows.group.rows && !in_place;) {
     const RowPlace place = place_of(task.unit, query_len, rows.group.begin + row);
     const std::int64_t count = std::min(rows.group.rows - row, query_len - place.query);
     task.bias.fill(task.unit.batch, place.head, place.query, count, part->begin, keys, to + row * keys, keys);
@@ -73,7 +74,11 @@ PartBias load_bias(const TiledTask& task, const GroupRows& rows, Part* part) {
   }
   const std::byte* lane_rows[kMaxGroupLanes];
   for (std::int64_t lane = 0; lane < group; ++lane) {
-    lane_rows[lane] = reinterpret_cast<const std::byte*>(to + std::min(lane, rows.group.rows - 1) * keys);
+    const std::int64_t row = std::min(lane, rows.group.rows - 1);
+    const RowPlace place = place_of(task.unit, query_len, rows.group.begin + row);
+    const float* const at =
+        in_place ? task.bias.row(task.unit.batch, place.head, place.query, part->begin) : to + row * keys;
+    lane_rows[lane] = reinterpret_cast<const std::byte*>(at);
   }
   task.kernels.load({.rows = lane_rows,
                      .column_stride = 1,
