@@ -166,7 +166,7 @@ BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part&
   for (int v = 0; v < vectors; ++v) {
     const std::int64_t tile = task.kernels.tile_rows[vectors - v - 1];
     const std::int64_t keys = std::max<std::int64_t>(part.vector_end[v] - begin, 0);
-    count.score_pairs += (keys + tile - 1) / tile * tile * (vectors - v) * task.geometry.lanes;
+    count.score_pairs += keys_in_tiles(keys, tile) * (vectors - v) * task.geometry.lanes;
     count.weight_pairs += part.vector_end[v] * task.geometry.lanes;
     begin = std::max(begin, part.vector_end[v]);
   }

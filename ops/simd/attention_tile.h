@@ -55,6 +55,13 @@ struct ScoreTile {
   float scale = 1;  // what the queries were not scaled by: 1 but with pairs, see Bf16TileKernels
 };
 
+/// Keys that the score kernel computes for `keys` in tiles of `rows` rows: what does not fill a tile costs a whole one,
+/// but for six rows, which end in fours where those fit.
+inline std::int64_t keys_in_tiles(std::int64_t keys, std::int64_t rows) {
+  const bool in_fours = rows == 6 && (keys % 6 == 4 || (keys % 6 == 2 && keys >= 8));
+  return in_fours ? keys : (keys + rows - 1) / rows * rows;
+}
+
 /// In place on scores: softcap, then biases, then limits; and the maximum of the result.
 struct AdjustTile {
   std::int64_t vector_end[3];  // keys to adjust in vector 0, 1, 2

@@ -165,7 +165,16 @@ HWY_INLINE void ScoreVectors(const ScoreTile& t) {
       for (; t.wanted_count > 0 && key + kRows <= t.keys; key += kRows)
         ScoreKeys<kGroup, kRows, kVectors, Product, true>(t, key);
     }
-    for (; key + kRows <= t.keys; key += kRows) ScoreKeys<kGroup, kRows, kVectors, Product, false>(t, key);
+    // Tiles of six rows end in tiles of four where those fit: on the diagonal two vectors are left 8 keys. See
+    // keys_in_tiles.
+    constexpr bool kSix = kRows == 6;
+    const auto in_fours = [&] { return kSix && (t.keys - key == 8 || t.keys - key == 4); };
+    for (; key + kRows <= t.keys && !in_fours(); key += kRows) {
+      ScoreKeys<kGroup, kRows, kVectors, Product, false>(t, key);
+    }
+    if constexpr (kSix) {
+      for (; in_fours(); key += 4) ScoreKeys<kGroup, 4, kVectors, Product, false>(t, key);
+    }
     if (key < t.keys) ScoreLastKeys<kGroup, kRows, kVectors, Product>(t, key);
   }
 }
