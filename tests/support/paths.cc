@@ -9,6 +9,7 @@
 #include <map>
 
 #include "ops/attention/implementation.h"
+#include "ops/simd/attention_tile.h"
 #include "ops/simd/target.h"
 
 namespace headway::testing {
@@ -29,6 +30,12 @@ class PrintWorst : public ::testing::Environment {
 // NOLINTNEXTLINE: registration has to be static.
 [[maybe_unused]] ::testing::Environment* const kPrintWorst = ::testing::AddGlobalTestEnvironment(new PrintWorst);
 
+/// Whether there is anything to test: a target without products of pairs refuses every spec.
+bool has_pairs(const std::string& target) {
+  const SimdCap cap(target);
+  return bf16_tile_kernels().score != nullptr;
+}
+
 }  // namespace
 
 std::vector<Path> all_paths() {
@@ -39,7 +46,10 @@ std::vector<Path> all_paths() {
         paths.push_back({implementation, "", type});
         continue;
       }
-      for (const std::string& target : simd_targets()) paths.push_back({implementation, target, type});
+      for (const std::string& target : simd_targets()) {
+        if (implementation == "bf16_pairs" && (type != DataType::kBF16 || !has_pairs(target))) continue;
+        paths.push_back({implementation, target, type});
+      }
     }
   }
   return paths;
