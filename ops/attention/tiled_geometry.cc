@@ -9,9 +9,8 @@ namespace headway {
 namespace {
 
 constexpr std::int64_t kKeyBlock = 128;  // 64 to 256 is a flat optimum: 128 × 48 scores are 24 KiB
-// Longer where it pays. D ≤ 16 with 8 lanes: fewer stretches to be timed and rescaled, and 256 × 24 scores still leave
-// room in the first cache. 128 ≤ D ≤ 256 with 16 lanes: the panels of query and context pass through that cache half
-// as often (1 to 2 points of the peak; at D = 512 it costs 3).
+// Longer with 16 lanes and 128 ≤ D ≤ 256: the panels of query and context pass through the first cache half as often
+// (1 to 2 points of the peak; at D = 512 it costs 3).
 constexpr std::int64_t kKeyBlockLong = 256;
 constexpr int kNarrowLanes = 8;
 constexpr std::int64_t kDepthBlock = 256;
@@ -57,7 +56,7 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
 
   const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim);
   const bool narrow_lanes = lanes <= kNarrowLanes;
-  const bool long_blocks = narrow_lanes ? width <= 16 : 128 <= width && width <= 256;
+  const bool long_blocks = !narrow_lanes && 128 <= width && width <= 256;
   key_block = round_up(long_blocks ? kKeyBlockLong : kKeyBlock, kernels.key_tile);
   depth_block = kDepthBlock;
   pack_value = widen && spec.value_head_dim >= 128;
