@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ops/attention/implementation.h"
+#include "ops/attention/split_scale.h"
 #include "ops/numeric.h"
 
 namespace headway {
@@ -48,18 +49,6 @@ void copy_rows(const Real* from, std::int64_t row_stride, std::int64_t column_st
     const Real* row = from + j * row_stride;
     for (std::int64_t c = 0; c < width; ++c) to[c] = j < piece.keys ? row[c * column_stride] : Real{};
   }
-}
-
-/// A power of two and what is left of a scale, in [1, 2) but for the sign: bf16 numbers times the power are exact.
-struct SplitScale {
-  float power = 1;
-  float rest = 1;
-};
-SplitScale split(float scale) {
-  if (scale == 0) return {.power = 0, .rest = 1};
-  int exponent = 0;
-  const float fraction = std::frexp(scale, &exponent);
-  return {.power = std::ldexp(1.0f, exponent - 1), .rest = 2 * fraction};
 }
 
 bool all_finite(const float* x, std::int64_t count) {
@@ -112,7 +101,7 @@ void OnednnBlock::scale_query() {
     }
   };
   if (bf16_) {
-    const SplitScale scale = split(*run_.spec.scale);
+    const SplitScale scale = split_scale(*run_.spec.scale);
     scale_rows(BFloat16{}, scale.power);
     rest_of_scale_ = scale.rest;
   } else {

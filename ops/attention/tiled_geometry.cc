@@ -2,8 +2,9 @@
 #include "ops/attention/tiled_geometry.h"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
+
+#include "ops/attention/split_scale.h"
 
 namespace headway {
 namespace {
@@ -33,11 +34,9 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
   depth = pairs ? spec.head_dim / 2 : spec.head_dim;
   query_scale = *spec.scale;
   if (pairs) {
-    // bf16 queries take a power of two without loss, which keeps their products as far from overflow as f32's are.
-    int exponent = 0;
-    std::frexp(*spec.scale, &exponent);
-    query_scale = std::ldexp(1.0f, std::clamp(exponent, -126, 127));
-    score_scale = *spec.scale / query_scale;
+    const SplitScale split = split_scale(*spec.scale);
+    query_scale = split.power;
+    score_scale = split.rest;
   }
   const bool mean = spec.scores_output == ScoresOutput::kMeanProbabilities;
   const std::int64_t sharing = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 1;

@@ -3,6 +3,7 @@
 #include "ops/attention/tiled_keys.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "ops/numeric.h"
@@ -71,9 +72,10 @@ void copy_rows(const Rows<BFloat16>& r, BFloat16* to) {
   }
 }
 
-/// Rows of pairs: in place unless a pair would be torn apart.
+/// Rows of pairs: in place unless a pair would be torn apart or lie across the alignment of a float.
 void read_key_pairs(const Rows<BFloat16>& rows, const KeyScratch& scratch, KeyBlock* block) {
-  const bool in_place = rows.column_stride == 1 && rows.row_stride % 2 == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(rows.from) % alignof(float) == 0;
+  const bool in_place = rows.column_stride == 1 && rows.row_stride % 2 == 0 && aligned;
   if (!in_place) copy_rows(rows, reinterpret_cast<BFloat16*>(scratch.key));
   block->key = in_place ? reinterpret_cast<const float*>(rows.from) : scratch.key;
   block->key_stride = (in_place ? rows.row_stride : rows.columns) / 2;

@@ -30,7 +30,7 @@ HWY_INLINE float PairOf(BFloat16 first, BFloat16 second) {
   return pair;
 }
 
-/// Both of a pair times a power of two, which no bit is lost by.
+/// Both of a pair times a power of two, which no bit of a normal number is lost by.
 HWY_INLINE TileVector ScalePair(TileVector pair, TileVector power) {
   const TileTag d;
   const hn::RebindToUnsigned<TileTag> d32;

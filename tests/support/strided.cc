@@ -22,7 +22,7 @@ Placement place(const Dims& dims, Layout layout) {
   const std::int64_t s = dims[2];
   const std::int64_t d = dims[3];
   const std::int64_t count = element_count(dims);
-  const std::int64_t row = d + 3;
+  const std::int64_t row = layout == Layout::kOddStart ? d + 2 : d + 3;
   switch (layout) {
     case Layout::kBhsd:
       return {0, count, contiguous_strides(dims)};
@@ -35,6 +35,7 @@ Placement place(const Dims& dims, Layout layout) {
     case Layout::kEveryOther:
       return {0, 2 * count, {2 * h * s * d, 2 * s * d, 2 * d, 2}};
     case Layout::kMisaligned:
+    case Layout::kOddStart:
       return {1, 1 + dims[0] * h * s * row, {h * s * row, s * row, row, 1}};
     case Layout::kReversed:
       return {s > 0 ? (s - 1) * d : 0, count, {h * s * d, s * d, -d, 1}};
@@ -45,7 +46,8 @@ Placement place(const Dims& dims, Layout layout) {
 }  // namespace
 
 const char* name(Layout layout) {
-  constexpr const char* kNames[] = {"bhsd", "bshd", "packed", "transposed", "every_other", "misaligned", "reversed"};
+  constexpr const char* kNames[] = {"bhsd",        "bshd",       "packed",    "transposed",
+                                    "every_other", "misaligned", "odd_start", "reversed"};
   return kNames[static_cast<int>(layout)];
 }
 

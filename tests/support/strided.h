@@ -18,11 +18,12 @@ enum class Layout {
   kTransposed,  ///< [B, H, D, S]: innermost stride is S
   kEveryOther,  ///< innermost stride 2
   kMisaligned,  ///< starts one element late, rows padded by three
+  kOddStart,    ///< starts one element late, rows padded by two: pairs of elements lie across their alignment
   kReversed,    ///< the sequence runs backwards in memory
 };
 inline constexpr Layout kAllLayouts[] = {Layout::kBhsd,       Layout::kBshd,       Layout::kPackedQkv,
                                          Layout::kTransposed, Layout::kEveryOther, Layout::kMisaligned,
-                                         Layout::kReversed};
+                                         Layout::kOddStart,   Layout::kReversed};
 const char* name(Layout layout);
 
 /// One element of an f32 or bf16 tensor, read and written as f32.
