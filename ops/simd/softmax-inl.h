@@ -97,7 +97,8 @@ inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max
   auto sum = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto p = Exp(d, hn::MulSub(factor, hn::LoadU(d, x + i), shift));
+    // The largest score lies above `max` by what rounding its product took: as much as 2^100 of a score of 2^124.
+    const auto p = Exp(d, MinKeepNan(d, hn::Zero(d), hn::MulSub(factor, hn::LoadU(d, x + i), shift)));
     sum = hn::Add(sum, p);
     StoreFromF32(p, d, weights + i);
   }
@@ -107,7 +108,7 @@ inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max
     for (std::int64_t k = 0; k < lanes; ++k) {
       rest[k] = i + k < n ? scale * x[i + k] - max : -std::numeric_limits<float>::infinity();
     }
-    const auto p = Exp(d, hn::Load(d, rest));
+    const auto p = Exp(d, MinKeepNan(d, hn::Zero(d), hn::Load(d, rest)));
     sum = hn::Add(sum, p);
     StoreFromF32(p, d, rounded);
     std::copy_n(rounded, n - i, weights + i);
