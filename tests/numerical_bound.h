@@ -27,8 +27,8 @@ inline constexpr double kEpsilon = 1.0 / (1 << 23);
 inline constexpr double kBoundC1 = 24;
 inline constexpr double kBoundC2 = 4;
 
-// A weight below the smallest normal float may become 0: this much per unit of |v|.
-inline constexpr double kUnderflow = 1.2e-38;
+// A weight may become 0 from e^−87 on, so that none is denormal: this much per unit of |v|.
+inline constexpr double kUnderflow = 1.7e-38;
 
 // bf16 tensors: exact means exact on the bf16 inputs. Everything in between is f32, so the bound above holds up to the
 // store of `out`, which rounds once: half the distance between the two bf16 numbers around it, at most kBf16Rounding of

@@ -84,6 +84,7 @@ void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threa
     require(misaligned == 0, "workspace is ", misaligned, " bytes past a multiple of ", kWorkspaceAlignmentBytes,
             ", expected 0");
   }
+  if (spec_.batch * spec_.num_heads * spec_.query_len == 0) return;  // nothing to write, so nothing to read either
   implementation_->run(args, workspace, threads, profiler);
 }
 

@@ -174,14 +174,15 @@ void OnednnBlock::weigh_values() {
   scope.add({.flops_nominal = 2 * dv * pairs_,
              .flops_executed = 2 * dv * place_.rows * columns_,
              .bytes = bytes_of_elements((place_.rows + columns_) * dv + place_.rows * columns_)});
-  if (!hides_) return;
+  // Without hidden keys only weights that are not divided yet can make too much of finite values, which are bf16's.
+  if (!hides_ && !bf16_) return;
   // 0 · inf and 0 · NaN are NaN and stay NaN, so a finite result says that nothing leaked.
   if (!all_finite(at_.context, count)) {
     bf16_ ? repair_hidden_values<BFloat16>() : repair_hidden_values<float>();
   }
 }
 
-/// The weighted sum again, over the keys that are not hidden only.
+/// The weighted sum again, over the keys that are not hidden only and with weights that add up to 1.
 template <class Real>
 void OnednnBlock::repair_hidden_values() {
   const ConstTensorView& v = run_.args.value;
@@ -190,14 +191,17 @@ void OnednnBlock::repair_hidden_values() {
     float* context = at_.context + i * dv;
     std::fill(context, context + dv, 0.0f);
     fill_bias(i);
+    const float reciprocal = 1 / sum_[i];
     pieces([&](const KeyPiece& piece) {
       const Real* weights = reinterpret_cast<const Real*>(at_.weights) + (score_row(piece, i) - at_.scores);
       for (std::int64_t j = 0; j < piece.keys; ++j) {
         if (at_.bias[piece.column + j] == kHidden) continue;
         const Real* row = row_of<Real>(v, place_.batch, kv_head_, piece.key + j);
-        for (std::int64_t c = 0; c < dv; ++c) context[c] += widen(weights[j]) * widen(row[c * v.strides[3]]);
+        const float weight = reciprocal * widen(weights[j]);
+        for (std::int64_t c = 0; c < dv; ++c) context[c] += weight * widen(row[c * v.strides[3]]);
       }
     });
+    sum_[i] = 1;
   }
 }
 

@@ -39,8 +39,9 @@ void fill_row(DataType type, std::byte* row, std::int64_t columns, std::int64_t 
   }
 }
 
-/// A hidden key's weight is exactly 0, but 0·NaN is NaN. Rows whose weights are finite and whose output is not are
-/// computed again by the reference, which never reads a hidden value.
+/// A hidden key's weight is exactly 0, but 0·NaN is NaN; and a sum of large values may overflow before it is divided.
+/// Rows whose weights are finite and whose output is not are computed again by the reference, which never reads a
+/// hidden value and sums in double.
 void mend_rows(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels) {
   AttentionSpec spec = task.spec;
   spec.scores_output = ScoresOutput::kNone;
@@ -75,8 +76,7 @@ void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                                .factor = factor,
                                .rows = rows.tables.out_rows,
                                .column_stride = stride});
-    const bool hides = task.bias.any() || rows.any.begin < rows.all.begin || rows.all.end < rows.any.end;
-    if (hides && !finite) mend_rows(task, rows, panels);
+    if (!finite) mend_rows(task, rows, panels);
   }
   const bool none_empty = !task.bias.any() && !rows.all.empty();
   for (std::int64_t lane = 0; lane < rows.group.rows && !(any_block && none_empty); ++lane) {

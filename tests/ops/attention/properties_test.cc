@@ -163,6 +163,60 @@ TEST_P(Properties, LargeQueriesDoNotOverflow) {
        [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 2.0, close()); });
 }
 
+/// Neither does a sum of values before it is divided.
+TEST_P(Properties, LargeValuesComeBack) {
+  for (const Causal causal : {Causal::kNone, Causal::kTopLeft}) {
+    CaseShape shape = sized(1, 20, 40, 32);
+    shape.spec.causal = causal;
+    AttentionCase problem(shape);
+    problem.value.fill(3e38f);
+    if (!run(problem)) GTEST_SKIP();
+    each(problem.out.view().dims,
+         [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d) / 3e38, 1.0, close()); });
+  }
+}
+
+/// Scores so large that the rounding of their maximum alone is beyond any exponent.
+TEST_P(Properties, TheLargestScoreHasAWeightOfOne) {
+  CaseShape shape = sized(1, 3, 5, 32);
+  shape.spec.scale = 0.3f;
+  AttentionCase problem(shape);
+  problem.query.fill(3e8f);
+  problem.key.fill(1e12f);
+  problem.value.fill(2);
+  if (!run(problem)) GTEST_SKIP();
+  each(problem.out.view().dims,
+       [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 2.0, close()); });
+}
+
+/// A scale of 0 makes all scores 0, however large the queries are.
+TEST_P(Properties, AScaleOfZeroWeighsAllAlike) {
+  CaseShape shape = sized(1, 3, 2, 32);
+  shape.spec.scale = 0.0f;
+  AttentionCase problem(shape);
+  problem.query.fill(1e20f);
+  problem.key.fill(1e20f);
+  each(problem.value.view().dims, [&](auto b, auto h, auto j, auto d) { problem.value.at(b, h, j, d) = j; });
+  if (!run(problem)) GTEST_SKIP();
+  each(problem.out.view().dims,
+       [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 0.5, close()); });
+}
+
+/// A query that is as large as bf16 can be is not made larger.
+TEST_P(Properties, TheLargestQueryStaysFinite) {
+  for (const float scale : {1.0f, 1.1f}) {
+    CaseShape shape = sized(1, 3, 2, 32);
+    shape.spec.scale = scale;
+    AttentionCase problem(shape);
+    problem.query.fill(scale == 1.0f ? 3e38f : 2e38f);
+    problem.key.fill(0);
+    problem.value.fill(1.5f);
+    if (!run(problem)) GTEST_SKIP();
+    each(problem.out.view().dims,
+         [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 1.5, close()); });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, Properties, ::testing::ValuesIn(all_paths()),
                          [](const auto& test) { return name(test.param); });
 
