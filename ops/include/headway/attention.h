@@ -112,7 +112,8 @@ class AttentionImplementation;
 /// reach the output, whatever they hold. |out − exact| ≤ ε·Σ p·|v|·(c1 + c2·max Σ|scale·q·k|), constants in
 /// tests/numerical_bound.h. With bf16 tensors everything in between is f32 and exact means on the bf16 inputs: the
 /// store adds half a step of bf16, at most 2⁻⁸·|out|, and an implementation that hands its weights to a bf16 product
-/// ("bf16_pairs", "onednn_tiles") 2⁻⁸·Σ p·|v|, and takes denormal numbers for 0. Scores are f32 always. The same bits at any number of threads.
+/// ("bf16_pairs", "onednn_tiles") 2⁻⁸·Σ p·|v|, and takes denormal numbers for 0. Scores are f32 always.
+/// The same bits at any number of threads.
 /// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written.
 /// Thread-safe with distinct workspaces; run allocates nothing.
 /// Cost: 2·B·Hq·Sq·Skv·(D + Dv) flops and B·Hq·Sq·Skv exps, less what causal, window and lengths let it skip.
