@@ -42,12 +42,22 @@ class Carver {
   float* at_;
 };
 
+/// The kernels with those of pairs in the place of the steps that they replace.
+AttentionTileKernels pair_kernels(const Bf16TileKernels& pairs) {
+  AttentionTileKernels kernels = attention_tile_kernels();
+  kernels.load_bf16 = pairs.load;
+  kernels.score = pairs.score;
+  kernels.softmax = pairs.softmax;
+  kernels.context = pairs.context;
+  return kernels;
+}
+
 class TiledAttention final : public AttentionImplementation {
  public:
   TiledAttention(const AttentionSpec& spec, bool pairs)
       : spec_(spec),
-        kernels_(attention_tile_kernels()),
         bf16_(bf16_tile_kernels()),
+        kernels_(pairs ? pair_kernels(bf16_) : attention_tile_kernels()),
         rows_(softmax_kernels()),
         geometry_(spec, kernels_, pairs) {}
 
@@ -95,7 +105,7 @@ class TiledAttention final : public AttentionImplementation {
     const KeyScratch packed{.key = carver.take(geometry_.buffers().key),
                             .value = carver.take(geometry_.buffers().value)};
     float* const score_rows = carver.take(geometry_.buffers().score_rows);
-    const TiledTask task{spec_, kernels_, bf16_, geometry_, bias, args, unit, scratch, clock};
+    const TiledTask task{spec_, kernels_, bf16_.pair_rows, geometry_, bias, args, unit, scratch, clock};
     // The first chunks of a head bring its keys and values near; to the later ones of a worker they are.
     const bool cold = geometry_.fetch && !geometry_.widen && chunk < workers;
 
@@ -162,8 +172,8 @@ class TiledAttention final : public AttentionImplementation {
   }
 
   AttentionSpec spec_;
-  AttentionTileKernels kernels_;
   Bf16TileKernels bf16_;
+  AttentionTileKernels kernels_;
   SoftmaxKernels rows_;
   TiledGeometry geometry_;
 };

@@ -96,7 +96,6 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   const std::int64_t depth = task.geometry.depth;
   const std::int64_t skipped = part.begin - block.begin;
-  const auto score = task.geometry.pairs ? task.bf16.score : task.kernels.score;
   std::int64_t key = from;
   for (int v = 0; v < rows.group.vectors; ++v) {
     const std::int64_t keys = std::min(part.vector_end[v], to) - key;
@@ -107,19 +106,19 @@ void score_keys(const TiledTask& task, const GroupRows& rows, const GroupPanels&
       WantedRows wanted[kMaxWanted];
       const int wanted_count = wanted_rows(
           task, rows, block, {skipped + key, keys, c, rows.group.vectors - v, first_block && key == 0}, wanted);
-      score({.key = block.key + (skipped + key) * block.key_stride + c,
-             .key_stride = block.key_stride,
-             .keys = keys,
-             .depth = columns,
-             .queries = panels.queries + c * group,
-             .vectors = rows.group.vectors,
-             .first_vector = v,
-             .accumulate = c > 0,
-             .scores = task.scratch.scores + key * group,
-             .block_max = c + columns >= depth ? block_max : nullptr,
-             .wanted = wanted,
-             .wanted_count = wanted_count,
-             .scale = task.geometry.score_scale});
+      task.kernels.score({.key = block.key + (skipped + key) * block.key_stride + c,
+                          .key_stride = block.key_stride,
+                          .keys = keys,
+                          .depth = columns,
+                          .queries = panels.queries + c * group,
+                          .vectors = rows.group.vectors,
+                          .first_vector = v,
+                          .accumulate = c > 0,
+                          .scores = task.scratch.scores + key * group,
+                          .block_max = c + columns >= depth ? block_max : nullptr,
+                          .wanted = wanted,
+                          .wanted_count = wanted_count,
+                          .scale = task.geometry.score_scale});
       c += columns;
     } while (c < depth);
     key += keys;
@@ -176,9 +175,7 @@ BlockCount count_block(const TiledTask& task, const GroupRows& rows, const Part&
 }  // namespace
 
 void begin_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels) {
-  const auto load = task.geometry.pairs                 ? task.bf16.load
-                    : task.spec.type == DataType::kBF16 ? task.kernels.load_bf16
-                                                        : task.kernels.load;
+  const auto load = task.spec.type == DataType::kBF16 ? task.kernels.load_bf16 : task.kernels.load;
   load({.rows = rows.tables.query_rows,
         .column_stride = task.args.query.strides[3],
         .columns = task.spec.head_dim,
@@ -229,7 +226,7 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                       .maximum = panels.maximum,
                       .sum = panels.sum,
                       .rescale = task.scratch.rescale};
-  (task.geometry.pairs ? task.bf16.softmax : task.kernels.softmax)(softmax);
+  task.kernels.softmax(softmax);
   task.clock.lap(PhaseClock::kSoftmax, {.exps = count.weight_pairs, .bytes = 2 * count.weight_pairs * 4});
 
   // Rows of value and of weights: keys, or pairs of them.
@@ -246,7 +243,7 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                       .rescale = first_block ? nullptr : task.scratch.rescale,
                       .context = panels.context};
   for (int v = 0; v < 3; ++v) context.vector_end[v] = (part.vector_end[v] + keys_a_row - 1) / keys_a_row;
-  (task.geometry.pairs ? task.bf16.context : task.kernels.context)(context);
+  task.kernels.context(context);
   task.clock.lap(PhaseClock::kContext, {.flops_nominal = 2 * task.spec.value_head_dim * count.pairs,
                                         .flops_executed = 2 * task.spec.value_head_dim * count.weight_pairs,
                                         .bytes = keys * task.spec.value_head_dim * 4});

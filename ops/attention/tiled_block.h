@@ -72,7 +72,7 @@ struct KeyBlock {
 struct TiledTask {
   const AttentionSpec& spec;
   const AttentionTileKernels& kernels;
-  const Bf16TileKernels& bf16;  // used when geometry.pairs
+  void (*pair_rows)(const PairRows&);  // of values, with geometry.pairs
   const TiledGeometry& geometry;
   const BiasSource& bias;
   const AttentionArgs& args;

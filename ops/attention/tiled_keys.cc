@@ -29,12 +29,17 @@ Rows<Real> rows_of(const TiledTask& task, const ConstTensorView& view, const Key
   return {view.as<Real>() + at, s[2], s[3], keys.end - keys.begin, view.dims[3]};
 }
 
-/// Dense rows [rows, columns].
-template <class Real>
-void pack_rows(const Rows<Real>& r, float* to) {
+/// Dense rows [rows, columns], widened unless they keep their type.
+template <class Real, class To>
+void pack_rows(const Rows<Real>& r, To* to) {
   for (std::int64_t i = 0; i < r.rows; ++i) {
     for (std::int64_t c = 0; c < r.columns; ++c) {
-      to[i * r.columns + c] = widen(r.from[i * r.row_stride + c * r.column_stride]);
+      const Real& from = r.from[i * r.row_stride + c * r.column_stride];
+      if constexpr (std::is_same_v<Real, To>) {
+        to[i * r.columns + c] = from;
+      } else {
+        to[i * r.columns + c] = widen(from);
+      }
     }
   }
 }
@@ -63,20 +68,11 @@ void pack_panels(const Rows<Real>& r, std::int64_t width, float* to) {
   return pack_panels_of<24>(r, to);
 }
 
-/// Dense rows of the same type.
-void copy_rows(const Rows<BFloat16>& r, BFloat16* to) {
-  for (std::int64_t i = 0; i < r.rows; ++i) {
-    for (std::int64_t c = 0; c < r.columns; ++c) {
-      to[i * r.columns + c] = r.from[i * r.row_stride + c * r.column_stride];
-    }
-  }
-}
-
 /// Rows of pairs: in place unless a pair would be torn apart or lie across the alignment of a float.
 void read_key_pairs(const Rows<BFloat16>& rows, const KeyScratch& scratch, KeyBlock* block) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(rows.from) % alignof(float) == 0;
   const bool in_place = rows.column_stride == 1 && rows.row_stride % 2 == 0 && aligned;
-  if (!in_place) copy_rows(rows, reinterpret_cast<BFloat16*>(scratch.key));
+  if (!in_place) pack_rows(rows, reinterpret_cast<BFloat16*>(scratch.key));
   block->key = in_place ? reinterpret_cast<const float*>(rows.from) : scratch.key;
   block->key_stride = (in_place ? rows.row_stride : rows.columns) / 2;
 }
@@ -107,8 +103,7 @@ void read_values(const TiledTask& task, const KeyRange& keys, const KeyScratch& 
   if (task.geometry.pairs) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
     block->panel_stride = (rows.rows + 1) / 2 * width;
-    return task.bf16.pair_rows(
-        {rows.from, rows.row_stride, rows.column_stride, rows.rows, rows.columns, scratch.value});
+    return task.pair_rows({rows.from, rows.row_stride, rows.column_stride, rows.rows, rows.columns, scratch.value});
   }
   if (task.geometry.widen) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
