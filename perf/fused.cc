@@ -30,7 +30,7 @@ class Contestant {
     session_.run(in, out, threads);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  const Tensor& result() const { return y_; }
+  std::vector<float> result() const { return testing::values_of<float>(y_); }
 
  private:
   const GraphLayer& layer_;
@@ -38,21 +38,13 @@ class Contestant {
   Tensor y_;
 };
 
-double worst_difference(const Tensor& a, const Tensor& b) {
-  double worst = 0;
-  for (std::int64_t i = 0; i < a.count(); ++i) {
-    worst = std::max(worst, std::abs(double{a.data<float>()[i]} - double{b.data<float>()[i]}));
-  }
-  return worst;
-}
-
 void fused_beside_unfused(benchmark::State& state, const LayerSizes& sizes) {
   const Threads threads = Threads::openmp(static_cast<int>(state.range(0)));
   const GraphLayer layer(sizes);
   const Graph graph = testing::unfused_graph(layer);
   Contestant fused(fuse(graph, testing::all_ops()), layer), unfused(testing::unfused_graph(layer), layer);
   fused.seconds(threads), unfused.seconds(threads);  // plans and packs
-  if (worst_difference(fused.result(), unfused.result()) > 1e-3) {
+  if (testing::worst_difference(fused.result(), unfused.result()) > 1e-3) {
     state.SkipWithError("fused and unfused disagree");
     return;
   }

@@ -21,6 +21,10 @@ class Properties : public ::testing::TestWithParam<Path> {
     run_path(GetParam(), problem);
     return true;
   }
+  static void expect_everywhere(AttentionCase& problem, double value) {
+    each(problem.out.view().dims,
+         [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), value, close()); });
+  }
   static CaseShape sized(std::int64_t heads, std::int64_t query_len, std::int64_t key_len, std::int64_t head_dim) {
     CaseShape shape;
     shape.spec.type = GetParam().type;
@@ -56,8 +60,7 @@ TEST_P(Properties, ValuesOfOneComeBack) {
     AttentionCase problem(sized(2, 9, keys, 32));
     problem.value.fill(1);
     if (!run(problem)) GTEST_SKIP();
-    each(problem.out.view().dims,
-         [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 1.0, close()); });
+    expect_everywhere(problem, 1.0);
   }
 }
 
@@ -159,8 +162,7 @@ TEST_P(Properties, LargeQueriesDoNotOverflow) {
   problem.key.fill(4e18f);
   problem.value.fill(2);
   if (!run(problem)) GTEST_SKIP();
-  each(problem.out.view().dims,
-       [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 2.0, close()); });
+  expect_everywhere(problem, 2.0);
 }
 
 /// Neither does a sum of values before it is divided.
@@ -185,8 +187,7 @@ TEST_P(Properties, TheLargestScoreHasAWeightOfOne) {
   problem.key.fill(1e12f);
   problem.value.fill(2);
   if (!run(problem)) GTEST_SKIP();
-  each(problem.out.view().dims,
-       [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 2.0, close()); });
+  expect_everywhere(problem, 2.0);
 }
 
 /// A scale of 0 makes all scores 0, however large the queries are.
@@ -198,8 +199,7 @@ TEST_P(Properties, AScaleOfZeroWeighsAllAlike) {
   problem.key.fill(1e20f);
   each(problem.value.view().dims, [&](auto b, auto h, auto j, auto d) { problem.value.at(b, h, j, d) = j; });
   if (!run(problem)) GTEST_SKIP();
-  each(problem.out.view().dims,
-       [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 0.5, close()); });
+  expect_everywhere(problem, 0.5);
 }
 
 /// A query that is as large as bf16 can be is not made larger.
@@ -212,8 +212,7 @@ TEST_P(Properties, TheLargestQueryStaysFinite) {
     problem.key.fill(0);
     problem.value.fill(1.5f);
     if (!run(problem)) GTEST_SKIP();
-    each(problem.out.view().dims,
-         [&](auto b, auto h, auto i, auto d) { EXPECT_NEAR(problem.out.at(b, h, i, d), 1.5, close()); });
+    expect_everywhere(problem, 1.5);
   }
 }
 

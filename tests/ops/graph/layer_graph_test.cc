@@ -35,11 +35,7 @@ TEST(LayerGraph, FusedEqualsUnfused) {
     const Session fused(fused_graph(layer, {{"implementation", implementation}}), all_ops());
     const std::vector<float> got = run(fused, layer, Threads::openmp(2));
     ASSERT_EQ(got.size(), expected.size());
-    double worst = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const double difference = std::abs(double{got[i]} - double{expected[i]});
-      worst = std::isnan(difference) ? HUGE_VAL : std::max(worst, difference);
-    }
+    const double worst = worst_difference(got, expected);
     // Both are f32: twice what either is off, values of the order of one.
     EXPECT_LT(worst, 2e-5) << implementation;
     std::cout << implementation << ": fused and unfused differ by " << worst << "\n";

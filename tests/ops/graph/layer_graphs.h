@@ -2,6 +2,7 @@
 // for, on the same random weights. Decides no sizes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -95,6 +96,16 @@ inline Graph unfused_graph(const GraphLayer& layer) {
   const ValueId merged = graph.add_node("Reshape", "merged", {context}, {{"dims", Integers{0, 0, -1}}});
   graph.add_output("y", linear(merged, 3, "o"));
   return graph;
+}
+
+/// The largest distance; infinite where either is NaN.
+inline double worst_difference(const std::vector<float>& got, const std::vector<float>& expected) {
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::abs(double{got[i]} - double{expected.at(i)});
+    worst = std::isnan(difference) ? HUGE_VAL : std::max(worst, difference);
+  }
+  return worst;
 }
 
 }  // namespace headway::testing
