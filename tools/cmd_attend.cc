@@ -1,5 +1,6 @@
 // headway attend: one layer (or the core alone) on tensors from files; writes the result, or checks it.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 // headway conformance: runs a folder of cases and says which hold.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -1,5 +1,6 @@
 // headway explain: what is in a model and what will become of it, without running it.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <sstream>

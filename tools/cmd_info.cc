@@ -1,5 +1,7 @@
 // headway info: what this machine is and what it can do at best.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -1,5 +1,7 @@
 // headway profile: where the time of one layer goes.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <memory>

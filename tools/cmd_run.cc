@@ -1,5 +1,6 @@
 // headway run: a model on tensors from files or on random ones; checked, timed, profiled, written.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>

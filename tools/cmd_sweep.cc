@@ -1,5 +1,7 @@
 // headway sweep: what the head count costs on this CPU.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -1,8 +1,11 @@
 // The subcommands: each adds itself to the command line and says what to do when it is chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace headway::tools {
 

@@ -1,6 +1,7 @@
 // Options that choose how to compute. See execution.h.
 #include "tools/execution.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

@@ -1,11 +1,14 @@
 // How a subcommand computes: threads, implementation, SIMD target; the options that say so. Knows no tensors.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "headway/attention.h"
 #include "headway/threads.h"
+
+namespace CLI {
+class App;
+}
 
 namespace headway::tools {
 

@@ -1,7 +1,9 @@
 // Presets and the checks of sizes. See layer_sizes.h.
 #include "tools/layer_sizes.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "headway/error.h"
 

@@ -1,13 +1,16 @@
 // The sizes of a layer to be measured, and the options and presets that choose them. Knows no weights.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "headway/tensor.h"
+
+namespace CLI {
+class App;
+}
 
 namespace headway::tools {
 

@@ -1,7 +1,7 @@
 // The machine that a figure was measured on: what it is called, what it has, what it can do at best.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

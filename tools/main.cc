@@ -1,6 +1,7 @@
 // The headway command: parses the line, runs the subcommand, turns errors into one line and an exit code. Knows nothing
 // of what subcommands do.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>

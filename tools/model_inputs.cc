@@ -2,6 +2,7 @@
 #include "tools/model_inputs.h"
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <random>

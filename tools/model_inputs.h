@@ -1,7 +1,6 @@
 // What a model is fed: tensors from files, or random ones of given shapes. Decides what a free dim is when nobody says.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <deque>
 #include <map>
 #include <string>
@@ -9,6 +8,10 @@
 
 #include "headway/graph.h"
 #include "headway/safetensors.h"
+
+namespace CLI {
+class App;
+}
 
 namespace headway::tools {
 

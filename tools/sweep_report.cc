@@ -1,5 +1,6 @@
 // The sweep as table, verdict, JSON and CSV. Measures nothing.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iterator>
