@@ -18,7 +18,7 @@ inline constexpr double kEpsilon = 1.0 / (1 << 23);
 //            Roundings are as often up as down and the partial sums of the lanes are short: a few u·M is what happens.
 //            Scaling the query first adds u·M, softcap (slope ≤ 1) and bias another u·M each.
 //   p_j      exp turns an absolute error of s into a relative one of p: c2·M·ε, once for p_j and once for the sum that
-//            divides it; exp itself is good to 4e-7 = 3.4 ε; running maximum and rescaling add an ε a key block.
+//            divides it; exp itself is good to 4.1e-7 = 3.4 ε; running maximum and rescaling add an ε a key block.
 //   Σ p·v    rounds once a key, at most u times the partial sum: Skv·u at worst, a few ε for the lengths tested.
 //   out      one division and one store: ε.
 //

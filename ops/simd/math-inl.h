@@ -54,12 +54,56 @@ HWY_INLINE void SplitPowerOfTwo(D d, V x, V& r, V& half_power) {
   half_power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
 }
 
-/// e^x for x ≤ 88. Relative error at most 2.6e-7 on [−20, 0] and 4e-7 down to −86.9; exactly 0 from −87 on, −inf
+// With 32 registers of 16 lanes a power of two comes from a table in two of them, which leaves a remainder so small
+// that two or three terms do; and AVX-512 has an instruction that multiplies by 2^⌊n⌋ without a detour by the
+// exponent's bits. Nine operations instead of eleven. Spelled out, because Highway has no name for the two
+// instructions.
+#undef HEADWAY_EXP_BY_TABLE
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
+#define HEADWAY_EXP_BY_TABLE 1
+
+/// 2^(k/32)
+HWY_ALIGN_MAX inline constexpr float kPartsOfTwo[32] = {
+    1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f, 1.1637249f,
+    1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f,
+    1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f,  1.61049032f, 1.64575553f,
+    1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
+
+/// e^x = 2^n·e^r where n is a multiple of 1/32 and |r| ≤ ln2/64; exactly 0 from −87 on.
+template <bool kForBf16>
+HWY_INLINE __m512 ExpByTable(__m512 x) {
+  // As in SplitPowerOfTwo; the last five bits of `shifted` are the fraction of n.
+  const __m512 magic = _mm512_set1_ps(393216.0f);
+  const __m512 shifted = _mm512_fmadd_ps(x, _mm512_set1_ps(1.44269504088896341f), magic);
+  const __m512 n = _mm512_sub_ps(shifted, magic);
+  const __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693147180559945309f), x);
+  const __m512 part = _mm512_permutex2var_ps(_mm512_load_ps(kPartsOfTwo), _mm512_castps_si512(shifted),
+                                             _mm512_load_ps(kPartsOfTwo + 16));
+  __m512 product;
+  if constexpr (kForBf16) {
+    product = _mm512_fmadd_ps(part, r, part);
+  } else {
+    // (e^r − 1) / r, minimax with a slope of 1/2.
+    const __m512 factor = _mm512_fmadd_ps(r, _mm512_set1_ps(0.5f), _mm512_set1_ps(1.0000146622f));
+    product = _mm512_fmadd_ps(factor, _mm512_mul_ps(part, r), part);
+  }
+  // Not less or equal, so that NaN stays NaN.
+  const __mmask16 counts = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_NLE_UQ);
+  return _mm512_maskz_scalef_ps(counts, product, n);
+}
+#else
+#define HEADWAY_EXP_BY_TABLE 0
+#endif
+
+/// e^x for x ≤ 88. Relative error at most 2.6e-7 on [−20, 0] and 4.1e-7 down to −86.9; exactly 0 from −87 on, −inf
 /// included, so that no denormal ever reaches a product; NaN stays NaN because the power multiplies the polynomial.
-/// Degree 5, minimax with a constant term of exactly 1: 1.5e-7 with its rounding. Every coefficient stands doubled here
-/// for the half power.
+/// Without a table: degree 5, minimax with a constant term of exactly 1, 1.5e-7 with its rounding. Every coefficient
+/// stands doubled here for the half power.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
+#if HEADWAY_EXP_BY_TABLE
+  if constexpr (hn::MaxLanes(D()) == 16) return V{ExpByTable<false>(x.raw)};
+#endif
   x = MaxKeepNan(d, hn::Set(d, -87.3365479f), x);  // −126·ln2, where the power is 0
   V r, half_power;
   SplitPowerOfTwo(d, x, r, half_power);
@@ -72,9 +116,12 @@ HWY_INLINE V Exp(D d, V x) {
 }
 
 /// e^x as Exp has it, but good to 7.5e-5 only: for weights that are rounded to bf16, whose step is fifty times that.
-/// Degree 3, minimax.
+/// Without a table: degree 3, minimax.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpForBf16(D d, V x) {
+#if HEADWAY_EXP_BY_TABLE
+  if constexpr (hn::MaxLanes(D()) == 16) return V{ExpByTable<true>(x.raw)};
+#endif
   x = MaxKeepNan(d, hn::Set(d, -87.3365479f), x);
   V r, half_power;
   SplitPowerOfTwo(d, x, r, half_power);
