@@ -45,6 +45,37 @@ HWY_INLINE void DotStep(const float* q, std::int64_t c, const FourVectors& k, Fo
 
 HWY_INLINE float Total(TileVector v) { return hn::GetLane(hn::SumOfLanes(TileTag(), v)); }
 
+#if HWY_TARGET != HWY_SCALAR
+/// The sum of all 128-bit blocks.
+template <class D>
+HWY_INLINE auto AddBlocks(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) <= 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return AddBlocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+#endif
+
+/// The sums of all lanes of each. Together they take 13 operations with 16 lanes; one by one 32, as many as the
+/// products of a row of 128.
+HWY_INLINE void Totals(const FourVectors& v, float (&total)[4]) {
+#if HWY_TARGET == HWY_SCALAR
+  total[0] = Total(v.s0), total[1] = Total(v.s1), total[2] = Total(v.s2), total[3] = Total(v.s3);
+#else
+  const TileTag d;
+  const hn::Repartition<double, TileTag> d64;
+  const auto add_pairs = [&](auto a, auto b) HWY_ATTR {
+    return hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto low = add_pairs(v.s0, v.s1), high = add_pairs(v.s2, v.s3);
+  const auto blocks =
+      hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, low, high)), hn::BitCast(d, hn::InterleaveUpper(d64, low, high)));
+  hn::StoreU(AddBlocks(d, blocks), hn::CappedTag<float, 4>(), total);
+#endif
+}
+
 /// Scores of kRows rows, from `row` on, against step `i` of the four streams.
 template <int kRows, class Real>
 HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real* const (&k)[kKeyStreams],
@@ -62,7 +93,8 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
     if constexpr (kRows > 3) DotStep(q + 3 * t.depth, c, key, r3);
   }
   const auto finish = [&](int r, const FourVectors& sum) HWY_ATTR {
-    float total[kKeyStreams] = {Total(sum.s0), Total(sum.s1), Total(sum.s2), Total(sum.s3)};
+    float total[kKeyStreams];
+    Totals(sum, total);
     for (std::int64_t rest = c; rest < t.depth; ++rest) {
       for (int s = 0; s < kKeyStreams; ++s) total[s] += q[r * t.depth + rest] * widen(k[s][rest]);
     }
