@@ -35,15 +35,15 @@ HWY_INLINE hn::Vec<D> LoadPieces(D d, const hn::TFromD<D>* const* rows, std::int
   }
 }
 
-/// The inverse of LoadPieces.
+/// The same of rows `stride` apart.
 template <class D>
-HWY_INLINE void StorePieces(D d, hn::Vec<D> v, hn::TFromD<D>* const* rows, std::int64_t column) {
+HWY_INLINE hn::Vec<D> LoadPieces(D d, const float* at, std::int64_t stride) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
-    hn::StoreU(v, d, rows[0] + column);
+    return hn::Load(d, at);
   } else {
     const hn::Half<D> half;
-    StorePieces(half, hn::LowerHalf(half, v), rows, column);
-    StorePieces(half, hn::UpperHalf(half, v), rows + hn::MaxLanes(D()) / 8, column);
+    const float* const upper = at + static_cast<std::int64_t>(hn::MaxLanes(D()) / 8) * stride;
+    return hn::Combine(d, LoadPieces(half, upper, stride), LoadPieces(half, at, stride));
   }
 }
 
@@ -54,17 +54,11 @@ HWY_INLINE TileVector LoadBlocks(const float* const* rows, std::int64_t column) 
 HWY_INLINE TileVector LoadBlocks(const std::uint16_t* const* rows, std::int64_t column) {
   return WidenBits(TileTag(), LoadPieces(Bf16Tag<TileTag>(), rows, column));
 }
-HWY_INLINE void StoreBlocks(TileVector v, float* const* rows, std::int64_t column) {
-  StorePieces(TileTag(), v, rows, column);
-}
-HWY_INLINE void StoreBlocks(TileVector v, std::uint16_t* const* rows, std::int64_t column) {
-  StorePieces(Bf16Tag<TileTag>(), NarrowBits(TileTag(), v), rows, column);
-}
 
 /// Transposes the 4 × 4 matrix of each 128-bit block.
-HWY_INLINE void Transpose4(TileVector& a, TileVector& b, TileVector& c, TileVector& e) {
-  const TileTag d;
-  const hn::Repartition<double, TileTag> d64;
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void Transpose4(D d, V& a, V& b, V& c, V& e) {
+  const hn::Repartition<double, D> d64;
   const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
   const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
   const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
@@ -104,7 +98,7 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
     TileVector v1 = LoadBlocks(rows + kBlocks, c);
     TileVector v2 = LoadBlocks(rows + 2 * kBlocks, c);
     TileVector v3 = LoadBlocks(rows + 3 * kBlocks, c);
-    Transpose4(v0, v1, v2, v3);
+    Transpose4(d, v0, v1, v2, v3);
     float* HWY_RESTRICT to = t.panel + c * group + lane;
     hn::Store(kScaled ? hn::Mul(scale, v0) : v0, d, to);
     hn::Store(kScaled ? hn::Mul(scale, v1) : v1, d, to + group);
@@ -129,59 +123,66 @@ inline void Load(const LoadPanel& t) {
   }
 }
 
-/// Four columns at a time, as LoadLanes; `products` becomes NaN where a value of its lane was NaN or infinity.
-template <class T>
-HWY_INLINE std::int64_t StoreLanes([[maybe_unused]] const StorePanel& t, [[maybe_unused]] std::int64_t group,
-                                   [[maybe_unused]] std::int64_t lane, [[maybe_unused]] TileVector& products) {
-  std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (t.column_stride != 1) return 0;
-  const TileTag d;
+
+/// Columns [c, returned) of the four lanes from `lane` on, a vector of each row at a time: rows are far from the core,
+/// the panel is near, so that the pieces are taken there. `finite` becomes false where a value was NaN or infinity.
+template <class T, class D>
+HWY_INLINE std::int64_t StoreFourRows(D d, const StorePanel& t, std::int64_t lane, std::int64_t c, bool& finite) {
+  constexpr auto kColumns = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  if (c + kColumns > t.columns) return c;
+  const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   const auto zero = hn::Zero(d);
-  const auto factor = t.factor != nullptr ? hn::Load(d, t.factor + lane) : hn::Set(d, 1.0f);
-  using Bits = RowBits<T>;
-  Bits* rows[hn::MaxLanes(TileTag())];
-  constexpr int kBlocks = hn::MaxLanes(TileTag()) / 4;
-  for (int r = 0; r < 4; ++r) {
-    for (int b = 0; b < kBlocks; ++b) rows[r * kBlocks + b] = reinterpret_cast<Bits*>(t.rows[lane + 4 * b + r]);
-  }
-  for (; c + 4 <= t.columns; c += 4) {
+  const auto factor = t.factor != nullptr ? hn::LoadDup128(d, t.factor + lane) : hn::Set(d, 1.0f);
+  T* const r0 = reinterpret_cast<T*>(t.rows[lane]);
+  T* const r1 = reinterpret_cast<T*>(t.rows[lane + 1]);
+  T* const r2 = reinterpret_cast<T*>(t.rows[lane + 2]);
+  T* const r3 = reinterpret_cast<T*>(t.rows[lane + 3]);
+  auto n0 = zero, n1 = zero, n2 = zero, n3 = zero;  // NaN once 0·NaN or 0·∞ was added
+  for (; c + kColumns <= t.columns; c += kColumns) {
     const float* HWY_RESTRICT from = t.panel + c * group + lane;
-    TileVector v0 = hn::Mul(factor, hn::Load(d, from));
-    TileVector v1 = hn::Mul(factor, hn::Load(d, from + group));
-    TileVector v2 = hn::Mul(factor, hn::Load(d, from + 2 * group));
-    TileVector v3 = hn::Mul(factor, hn::Load(d, from + 3 * group));
-    products = hn::MulAdd(zero, v0, products);
-    products = hn::MulAdd(zero, v1, products);
-    products = hn::MulAdd(zero, v2, products);
-    products = hn::MulAdd(zero, v3, products);
-    Transpose4(v0, v1, v2, v3);
-    StoreBlocks(v0, rows, c);
-    StoreBlocks(v1, rows + kBlocks, c);
-    StoreBlocks(v2, rows + 2 * kBlocks, c);
-    StoreBlocks(v3, rows + 3 * kBlocks, c);
+    auto v0 = hn::Mul(factor, LoadPieces(d, from, 4 * group));
+    auto v1 = hn::Mul(factor, LoadPieces(d, from + group, 4 * group));
+    auto v2 = hn::Mul(factor, LoadPieces(d, from + 2 * group, 4 * group));
+    auto v3 = hn::Mul(factor, LoadPieces(d, from + 3 * group, 4 * group));
+    n0 = hn::MulAdd(zero, v0, n0);
+    n1 = hn::MulAdd(zero, v1, n1);
+    n2 = hn::MulAdd(zero, v2, n2);
+    n3 = hn::MulAdd(zero, v3, n3);
+    Transpose4(d, v0, v1, v2, v3);
+    StoreFromF32(v0, d, r0 + c);
+    StoreFromF32(v1, d, r1 + c);
+    StoreFromF32(v2, d, r2 + c);
+    StoreFromF32(v3, d, r3 + c);
   }
-#endif
+  const auto sum = hn::Add(hn::Add(n0, n1), hn::Add(n2, n3));
+  finite = finite && hn::AllTrue(d, hn::Eq(sum, zero));
+  if constexpr (kColumns > 4) return StoreFourRows<T>(hn::Half<D>(), t, lane, c, finite);
   return c;
 }
 
+#endif  // HWY_TARGET != HWY_SCALAR
+
 template <class T>
 inline bool Store(const StorePanel& t) {
-  const TileTag d;
-  const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = t.vectors * lanes;
-  TileVector products = hn::Zero(d);
+  const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  bool finite = true;
   float product = 0;
-  for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = StoreLanes<T>(t, group, lane, products); c < t.columns; ++c) {
-      for (std::int64_t i = 0; i < lanes; ++i) {
+  constexpr std::int64_t kRows = HWY_TARGET == HWY_SCALAR ? 1 : 4;
+  for (std::int64_t lane = 0; lane < group; lane += kRows) {
+    std::int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if (t.column_stride == 1) c = StoreFourRows<T>(TileTag(), t, lane, c, finite);
+#endif
+    for (; c < t.columns; ++c) {
+      for (std::int64_t i = 0; i < kRows; ++i) {
         const float value = (t.factor != nullptr ? t.factor[lane + i] : 1.0f) * t.panel[c * group + lane + i];
         product += 0.0f * value;
         StoreOne(value, reinterpret_cast<T*>(t.rows[lane + i]) + c * t.column_stride);
       }
     }
   }
-  return product == 0.0f && hn::AllTrue(d, hn::Eq(products, hn::Zero(d)));
+  return finite && product == 0.0f;
 }
 
 /// kColumns elements of every row to a panel of that width.
