@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 
@@ -41,6 +42,41 @@ class GuardedTasks {
   std::exception_ptr error_;
 };
 
+/// Tasks dealt out to workers: each begins with a share of neighbours, the same one every time, and then helps the
+/// next worker with what is left of its. So a head's rows are found in the cache of the core that worked on them last,
+/// in the operator before or in the call before.
+class TaskShares {
+ public:
+  TaskShares(std::int64_t tasks, int workers) : count_(std::min<std::int64_t>(workers, kMost)) {
+    for (std::int64_t s = 0; s < count_; ++s) {
+      shares_[s].next = tasks * s / count_;
+      shares_[s].end = tasks * (s + 1) / count_;
+    }
+  }
+
+  template <class Fn>
+  void work(int worker, Fn fn) {
+    for (std::int64_t other = 0; other < count_; ++other) {
+      Share& share = shares_[(worker + other) % count_];
+      const std::atomic_ref<std::int64_t> next(share.next);
+      // A look first: counting on past the end would take the line from the worker whose share it is.
+      while (next.load(std::memory_order_relaxed) < share.end) {
+        const std::int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+        if (task < share.end) fn(task);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kMost = 64;
+  struct alignas(64) Share {
+    std::int64_t next;
+    std::int64_t end;
+  };
+  std::int64_t count_;
+  Share shares_[kMost];
+};
+
 void run_guarded(void* guarded, std::int64_t task, int worker) {
   static_cast<GuardedTasks*>(guarded)->run(task, worker);
 }
@@ -73,12 +109,12 @@ void Threads::run(std::int64_t tasks, TaskFunction fn, void* context) const {
     return;
   }
   GuardedTasks guarded(fn, context, workers_);
+  TaskShares shares(tasks, workers_);
   // Always all workers, even for fewer tasks: a team that keeps its size is reused, another size is built anew.
 #pragma omp parallel num_threads(workers_)
   {
     const int worker = omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1)
-    for (std::int64_t task = 0; task < tasks; ++task) guarded.run(task, worker);
+    shares.work(worker, [&](std::int64_t task) { guarded.run(task, worker); });
   }
   guarded.rethrow();
 }

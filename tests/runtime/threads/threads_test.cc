@@ -71,6 +71,25 @@ TEST(Threads, OpenMpUsesAllWorkers) {
   EXPECT_EQ(workers, (std::set<int>{0, 1, 2}));
 }
 
+TEST(Threads, OpenMpWorkersBeginWithTheirShares) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "OpenMP";
+  std::atomic<int> begun{0};
+  std::atomic<std::int64_t> first[3] = {-1, -1, -1};
+  Threads::openmp(3).parallel_for(12, [&](std::int64_t task, int worker) {
+    std::int64_t none = -1;
+    if (first[worker].compare_exchange_strong(none, task)) ++begun;
+    // Nobody is ready to help another before all have begun.
+    while (begun < 3) {
+    }
+  });
+  for (int w = 0; w < 3; ++w) EXPECT_EQ(first[w], 4 * w) << "worker " << w;
+}
+
+TEST(Threads, OpenMpSharesAreFewerThanManyWorkers) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "OpenMP";
+  for (std::int64_t tasks : {3, 70, 1000}) check_tasks(Threads::openmp(70), tasks);
+}
+
 TEST(Threads, ZeroIsOpenMpsDefault) {
   EXPECT_EQ(Threads::openmp().workers(), omp_get_max_threads());
   EXPECT_EQ(Threads::openmp(5).workers(), 5);
