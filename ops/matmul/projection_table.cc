@@ -21,14 +21,9 @@ constexpr ProjectionEntry kTableBf16[] = {
 /// Share of the FMA peak, one thread (perf/LIMITS.md has the runs): with 8-lane vectors oneDNN reaches 30–41 % for
 /// M ≤ 128 and 80–87 % at M ≥ 512, the packed product 84–91 % and 82–87 %. With 16-lane vectors on AMD oneDNN's blocked
 /// kernel reaches 91–97 % on large blocks, and less than the packed product below that; on Intel (oneDNN 2.6) it is
-/// behind at every size, 78 % against 82 % at 512 × 3072.
+/// behind at every size, 78 % against 82 % at 512 × 3072, and 69 against 76 at a depth of 12288.
 constexpr std::int64_t kOnednnRows = 512;
 constexpr std::int64_t kOnednnColumns = 2048;
-
-/// A panel of 16-lane vectors this deep is past the second-level cache, and every tile of rows reads it from further:
-/// the layer of 96 heads at K = 12288 ran at 0.72 of ONNX Runtime's speed. oneDNN cuts the depth.
-constexpr std::int64_t kDeepest = 6144;
-constexpr std::int64_t kDeepRows = 32;
 
 /// One thread, N = K = 1024, Intel with AMX, oneDNN 2.6, GF/s of oneDNN against the packed product, weights in
 /// caches (from memory): M = 1: 14 – 19 against 26 (8 against 13), M = 8: 128 against 130 (68 against 76),
@@ -48,9 +43,6 @@ std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
   if (simd_lanes() >= 16 && cpu_is_amd() && spec.rows >= kOnednnRows && spec.columns >= kOnednnColumns) {
     return "oneDNN's blocked kernel is faster at " + std::to_string(spec.rows) + " × " + std::to_string(spec.columns) +
            " with 16 lanes on AMD";
-  }
-  if (simd_lanes() >= 16 && spec.rows >= kDeepRows && spec.depth > kDeepest) {
-    return "a panel of depth " + std::to_string(spec.depth) + " does not fit the second-level cache";
   }
   return {};
 }

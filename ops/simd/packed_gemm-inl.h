@@ -1,5 +1,5 @@
-// The packed product for one SIMD target: panels outermost, so that one panel stays in the second-level cache while
-// the rows of x pass by. And the steps of a tile that the bf16 product shares.
+// The packed product for one SIMD target: slices of depth outermost, then panels, so that one slice of a panel stays in
+// the second-level cache while the rows of x pass by. And the steps of a tile that the bf16 product shares.
 #if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
 #undef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
@@ -80,23 +80,13 @@ HWY_INLINE void KeepSums(Tile<kRows, kVectors>& tile, float* sums) {
   });
 }
 
-/// Adds the bias and writes rows [row, row + kRows) of the `live` columns that there are.
+/// Writes rows [row, row + kRows) of the `live` columns that there are.
 template <int kRows, int kVectors, class T>
-HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
-                           std::int64_t column) {
+HWY_INLINE void StoreTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
+                          std::int64_t column) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const std::int64_t last = g.rows - 1 - row;
-  if (g.bias != nullptr) {
-    TileRow bias;
-    ForEachVectorOfRow<kVectors>(bias,
-                                 [&](int v, TileVector& b) HWY_ATTR { b = hn::LoadU(d, g.bias + column + v * lanes); });
-    tile.ForEachRow([&](int, TileRow& c) HWY_ATTR {
-      c.c0 = hn::Add(c.c0, bias.c0);
-      if constexpr (kVectors > 1) c.c1 = hn::Add(c.c1, bias.c1);
-      if constexpr (kVectors > 2) c.c2 = hn::Add(c.c2, bias.c2);
-    });
-  }
   const std::int64_t live = g.columns - column;
   tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
     T* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
@@ -113,10 +103,43 @@ HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g
   });
 }
 
-/// Rows [row, row + kRows) against one panel of kVectors vectors.
+/// Adds the bias and writes.
+template <int kRows, int kVectors, class T>
+HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
+                           std::int64_t column) {
+  const TileTag d;
+  if (g.bias != nullptr) {
+    TileRow bias;
+    ForEachVectorOfRow<kVectors>(
+        bias, [&](int v, TileVector& b) HWY_ATTR { b = hn::LoadU(d, g.bias + column + v * hn::Lanes(d)); });
+    tile.ForEachRow([&](int, TileRow& c) HWY_ATTR {
+      c.c0 = hn::Add(c.c0, bias.c0);
+      if constexpr (kVectors > 1) c.c1 = hn::Add(c.c1, bias.c1);
+      if constexpr (kVectors > 2) c.c2 = hn::Add(c.c2, bias.c2);
+    });
+  }
+  StoreTile(tile, g, row, column);
+}
+
+/// Steps [begin, end) of depth. Sums of the slices before it wait in y.
+struct GemmSlice {
+  std::int64_t begin, end;
+};
+
+/// The sums of rows [row, row + kRows) that wait in y, as KeepSums leaves them.
+template <int kRows, int kVectors>
+HWY_INLINE void FetchSums(const PackedGemm& g, std::int64_t row, std::int64_t column, float* sums) {
+  constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
+  const std::int64_t live = std::min(g.columns - column, kWidth);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    std::copy_n(g.y + std::min(row + r, g.rows - 1) * g.y_stride + column, live, sums + r * kWidth);
+  }
+}
+
+/// Rows [row, row + kRows) against a slice of one panel of kVectors vectors.
 template <int kRows, int kVectors>
 HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY_RESTRICT panel, std::int64_t column,
-                         NextPanel& next) {
+                         const GemmSlice& slice, NextPanel& next) {
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
   // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
   const std::int64_t last = g.rows - 1 - row;
@@ -124,20 +147,22 @@ HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY
   for (int r = 0; r < kMostTileRows; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
 
   HWY_ALIGN float sums[kMostTileRows * kTileVectors * hn::MaxLanes(TileTag())];
+  if (slice.begin > 0) FetchSums<kRows, kVectors>(g, row, column, sums);
   Tile<kRows, kVectors> tile;
-  std::int64_t k = 0;
+  std::int64_t k = slice.begin;
   do {
-    const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
+    const std::int64_t end = std::min(k + kGemmDepthBlock, slice.end);
     const bool first = k == 0;
     tile.Clear();
     const auto scalar = [&](int r, std::int64_t at) HWY_ATTR { return x[r][at]; };
     GemmSteps(tile, scalar, k, end, panel + k * kWidth, next);
     k = end;
     if (!first) AddSums(tile, sums);
-    if (k == g.depth) break;
+    if (k == slice.end) break;
     KeepSums(tile, sums);
   } while (true);
-  FinishTile(tile, g, row, column);
+  if (k == g.depth) return FinishTile(tile, g, row, column);
+  StoreTile(tile, g, row, column);
 }
 
 /// fn.template operator()<rows>(first row) for tiles of kRows rows, the last one smaller where that is enough.
@@ -153,14 +178,15 @@ HWY_INLINE void ForEachRowTile(std::int64_t rows, Fn fn) {
 }
 
 template <int kVectors>
-HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column) {
+HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column, const GemmSlice& slice) {
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
   // With few tiles a panel there is no time to fetch ahead in.
   const std::int64_t tiles = g.rows / TileRows(kVectors);
   const std::int64_t step = tiles < 4 ? 0 : static_cast<std::int64_t>(sizeof(float)) * (width / tiles + 1);
-  NextPanel next{reinterpret_cast<const char*>(panel + width * g.depth), step};
-  ForEachRowTile<TileRows(kVectors)>(
-      g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR { GemmTile<kRows, kVectors>(g, row, panel, column, next); });
+  NextPanel next{reinterpret_cast<const char*>(panel + width * (g.depth + slice.begin)), step};
+  ForEachRowTile<TileRows(kVectors)>(g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR {
+    GemmTile<kRows, kVectors>(g, row, panel, column, slice, next);
+  });
 }
 
 /// fn.template operator()<vectors>(panel, first column) for each panel.
@@ -185,8 +211,12 @@ HWY_INLINE void ForEachPanel(const PackedGemmOf<T>& g, Fn fn) {
 }
 
 inline void MultiplyPacked(const PackedGemm& g) {
-  ForEachPanel(g, [&]<int kVectors>(const float* panel, std::int64_t column)
-                      HWY_ATTR { GemmPanel<kVectors>(g, panel, column); });
+  GemmSlice slice{0, 0};
+  do {
+    slice = {slice.end, std::min(slice.end + kGemmSlice, g.depth)};
+    ForEachPanel(g, [&]<int kVectors>(const float* panel, std::int64_t column)
+                        HWY_ATTR { GemmPanel<kVectors>(g, panel, column, slice); });
+  } while (slice.end < g.depth);
 }
 
 }  // namespace HWY_NAMESPACE

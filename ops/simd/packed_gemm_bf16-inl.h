@@ -71,7 +71,7 @@ inline void MultiplyFewBf16(const PackedGemmBf16& g) {
 }
 
 /// Where a slice of depth [k, end) finds its widened operands and the sums of the slices before it.
-struct GemmSlice {
+struct WidenedSlice {
   std::int64_t k, end;
   const float* x;  // [rows rounded up to a tile, kGemmDepthBlock]; null: each tile widens its own
   float* weight;   // [end - k, panel width]
@@ -80,7 +80,7 @@ struct GemmSlice {
 
 template <int kVectors>
 HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, std::int64_t column,
-                               const GemmSlice& slice) {
+                               const WidenedSlice& slice) {
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
   Widen(panel + slice.k * width, slice.weight, (slice.end - slice.k) * width);
   // The same slice of the panel after this one is fetched while the rows pass by.
@@ -121,7 +121,7 @@ inline void MultiplyManyBf16(const PackedGemmBf16& g) {
     const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
     if (shared) WidenRows(g, 0, padded_rows, k, end, x);
     ForEachPanel(g, [&]<int kVectors>(const BFloat16* panel, std::int64_t column) HWY_ATTR {
-      const GemmSlice slice{k, end, shared ? x : nullptr, weight, sums + column * padded_rows};
+      const WidenedSlice slice{k, end, shared ? x : nullptr, weight, sums + column * padded_rows};
       GemmPanelSlice<kVectors>(g, panel, column, slice);
     });
     k = end;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <iostream>
+#include <utility>
 #include <vector>
 
 #include "ops/matmul/matmul.h"
@@ -170,21 +171,24 @@ TEST(PackedMatmulBf16, HighwayOnEveryTarget) {
   }
 }
 
-/// Widening changes nothing, so what is rounded is the f32 product of the same numbers, bit by bit.
+/// Widening changes nothing, so what is rounded is the f32 product of the same numbers, bit by bit, however its depth
+/// is cut.
 TEST(PackedMatmulBf16, IsTheF32ProductRounded) {
-  for (const std::int64_t rows : {1, 7, 40, 300}) {
-    const Problem p(bf16({rows, 250, 300, 300, 250}, "highway"));
+  constexpr std::pair<std::int64_t, std::int64_t> kShapes[] = {{1, 300},   {7, 300},  {40, 300},
+                                                               {300, 300}, {7, 2200}, {131, 2200}};
+  for (const auto& [rows, depth] : kShapes) {
+    const Problem p(bf16({rows, 250, depth, depth, 250}, "highway"));
     std::vector<float> x, weight, bias, y(static_cast<std::size_t>(rows * 250));
     for (const BFloat16 v : p.x) x.push_back(widen(v));
     for (const BFloat16 v : p.weight) weight.push_back(widen(v));
     for (const BFloat16 v : p.bias) bias.push_back(widen(v));
-    const PackedMatmul wide({rows, 250, 300, 300, 250, "highway"}, view_of(weight.data(), {250, 300}),
+    const PackedMatmul wide({rows, 250, depth, depth, 250, "highway"}, view_of(weight.data(), {250, depth}),
                             view_of(bias.data(), {250}));
     wide.run(x.data(), y.data(), nullptr, Threads::serial(), nullptr, kZone);
     std::vector<BFloat16> rounded;
     for (const float v : y) rounded.push_back(to_bfloat16(v));
     const PackedMatmul narrow(p.spec, p.weight_view(), p.bias_view());
-    EXPECT_TRUE(same_bits(p.run(narrow, Threads::serial()), rounded)) << rows;
+    EXPECT_TRUE(same_bits(p.run(narrow, Threads::serial()), rounded)) << rows << " x " << depth;
   }
 }
 

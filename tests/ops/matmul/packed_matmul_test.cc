@@ -178,7 +178,11 @@ TEST(PackedMatmul, CountsItsWork) {
 TEST(PackedMatmul, HighwayOnEveryTarget) {
   for (const std::string& target : simd_targets()) {
     cap_simd_target(target);
-    for (PackedMatmulSpec spec : {PackedMatmulSpec{9, 131, 300, 305, 140}, PackedMatmulSpec{131, 50, 129, 129, 50}}) {
+    // Depths of one slice and of several, the last of one step, of one block, of odd length.
+    for (PackedMatmulSpec spec :
+         {PackedMatmulSpec{9, 131, 300, 305, 140}, PackedMatmulSpec{131, 50, 129, 129, 50},
+          PackedMatmulSpec{1, 17, 1025, 1025, 17}, PackedMatmulSpec{9, 131, 2176, 2180, 140},
+          PackedMatmulSpec{133, 98, 2500, 2500, 99}, PackedMatmulSpec{12, 49, 1024, 1024, 49}}) {
       spec.implementation = "highway";
       const Problem p(spec);
       const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
