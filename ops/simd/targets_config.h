@@ -3,11 +3,14 @@
 // a register tile is laid out, so Arm takes NEON.
 #pragma once
 
-// Under sanitizers, which make every kernel twice as long to compile, SSE4 is left out: its source is AVX2's.
+// Sanitizers make every kernel several times as long to compile. With them SSE4 is left out, whose source is AVX2's, and
+// loops are written out for two steps instead of eight (tile-inl.h).
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEADWAY_UNSANITIZED_TARGETS HWY_SSE4
+#define HEADWAY_STEPS_TOGETHER 2
 #else
 #define HEADWAY_UNSANITIZED_TARGETS 0
+#define HEADWAY_STEPS_TOGETHER 8
 #endif
 #define HWY_DISABLED_TARGETS \
   (HEADWAY_UNSANITIZED_TARGETS | HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

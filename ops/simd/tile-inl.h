@@ -103,7 +103,7 @@ inline constexpr std::int64_t kLine = 16;  // floats of a cache line
 
 /// Steps written out one after another between two looks at a counter: 2 to 5 points of the peak (AVX-512). Where the
 /// width of a row is not known, pointers walk step by step; offsets from one pointer cost 3 points again.
-inline constexpr int kStepsTogether = 8;
+inline constexpr int kStepsTogether = HEADWAY_STEPS_TOGETHER;
 
 /// An index that is known where the code is made.
 template <int kValue>
