@@ -3,8 +3,8 @@
 // a register tile is laid out, so Arm takes NEON.
 #pragma once
 
-// Sanitizers make every kernel several times as long to compile. With them SSE4 is left out, whose source is AVX2's, and
-// loops are written out for two steps instead of eight (tile-inl.h).
+// Sanitizers make every kernel several times as long to compile. With them SSE4 is left out, whose source is AVX2's,
+// and loops are written out for two steps instead of eight (tile-inl.h).
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEADWAY_UNSANITIZED_TARGETS HWY_SSE4
 #define HEADWAY_STEPS_TOGETHER 2
