@@ -24,35 +24,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// The four elements at `column` of rows r, r + 4, r + 8, …, each row's beside those of the row before it.
-template <class D>
-HWY_INLINE hn::Vec<D> LoadPieces(D d, const hn::TFromD<D>* const* rows, std::int64_t column) {
-  if constexpr (hn::MaxLanes(D()) <= 4) {
-    return hn::LoadU(d, rows[0] + column);
-  } else {
-    const hn::Half<D> half;
-    return hn::Combine(d, LoadPieces(half, rows + hn::MaxLanes(D()) / 8, column), LoadPieces(half, rows, column));
+/// Four elements of each of some rows side by side: those at column 0 of row(0), row(1), …
+template <class D, class Row>
+HWY_INLINE hn::Vec<D> LoadPieces(D d, Row row) {
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
+  // One by one: an insert takes its piece from memory, while halves meet in a shuffle.
+  if constexpr (hn::MaxLanes(D()) == 16 && std::is_same_v<hn::TFromD<D>, float>) {
+    __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(row(0)));
+    v = _mm512_insertf32x4(v, _mm_loadu_ps(row(1)), 1);
+    v = _mm512_insertf32x4(v, _mm_loadu_ps(row(2)), 2);
+    return hn::Vec<D>{_mm512_insertf32x4(v, _mm_loadu_ps(row(3)), 3)};
   }
-}
-
-/// The same of rows `stride` apart.
-template <class D>
-HWY_INLINE hn::Vec<D> LoadPieces(D d, const float* at, std::int64_t stride) {
+#endif
   if constexpr (hn::MaxLanes(D()) <= 4) {
-    return hn::Load(d, at);
+    return hn::LoadU(d, row(0));
   } else {
     const hn::Half<D> half;
-    const float* const upper = at + static_cast<std::int64_t>(hn::MaxLanes(D()) / 8) * stride;
-    return hn::Combine(d, LoadPieces(half, upper, stride), LoadPieces(half, at, stride));
+    constexpr int kUpper = static_cast<int>(hn::MaxLanes(D()) / 8);
+    const auto upper = LoadPieces(half, [&](int i) HWY_ATTR { return row(i + kUpper); });
+    return hn::Combine(d, upper, LoadPieces(half, row));
   }
 }
 
 /// As f32, one row a 128-bit block.
 HWY_INLINE TileVector LoadBlocks(const float* const* rows, std::int64_t column) {
-  return LoadPieces(TileTag(), rows, column);
+  return LoadPieces(TileTag(), [&](int i) HWY_ATTR { return rows[i] + column; });
 }
 HWY_INLINE TileVector LoadBlocks(const std::uint16_t* const* rows, std::int64_t column) {
-  return WidenBits(TileTag(), LoadPieces(Bf16Tag<TileTag>(), rows, column));
+  return WidenBits(TileTag(), LoadPieces(Bf16Tag<TileTag>(), [&](int i) HWY_ATTR { return rows[i] + column; }));
 }
 
 /// Transposes the 4 × 4 matrix of each 128-bit block.
@@ -125,40 +124,43 @@ inline void Load(const LoadPanel& t) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Columns [c, returned) of the four lanes from `lane` on, a vector of each row at a time: rows are far from the core,
-/// the panel is near, so that the pieces are taken there. `finite` becomes false where a value was NaN or infinity.
+/// Columns [c, returned) of all lanes, of four rows at a time a vector each: rows are far from the core, the panel is
+/// near, so that the pieces are taken there. `finite` becomes false where a value was NaN or infinity.
 template <class T, class D>
-HWY_INLINE std::int64_t StoreFourRows(D d, const StorePanel& t, std::int64_t lane, std::int64_t c, bool& finite) {
+HWY_INLINE std::int64_t StoreRows(D d, const StorePanel& t, std::int64_t c, bool& finite) {
   constexpr auto kColumns = static_cast<std::int64_t>(hn::MaxLanes(D()));
-  if (c + kColumns > t.columns) return c;
   const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  const std::int64_t end = c + (t.columns - c) / kColumns * kColumns;
   const auto zero = hn::Zero(d);
-  const auto factor = t.factor != nullptr ? hn::LoadDup128(d, t.factor + lane) : hn::Set(d, 1.0f);
-  T* const r0 = reinterpret_cast<T*>(t.rows[lane]);
-  T* const r1 = reinterpret_cast<T*>(t.rows[lane + 1]);
-  T* const r2 = reinterpret_cast<T*>(t.rows[lane + 2]);
-  T* const r3 = reinterpret_cast<T*>(t.rows[lane + 3]);
   auto n0 = zero, n1 = zero, n2 = zero, n3 = zero;  // NaN once 0·NaN or 0·∞ was added
-  for (; c + kColumns <= t.columns; c += kColumns) {
+  for (std::int64_t lane = 0; lane < group && c < end; lane += 4) {
+    const auto factor = t.factor != nullptr ? hn::LoadDup128(d, t.factor + lane) : hn::Set(d, 1.0f);
+    const auto pieces = [&](const float* from)
+                            HWY_ATTR { return [=](int i) HWY_ATTR { return from + 4 * i * group; }; };
+    T* const r0 = reinterpret_cast<T*>(t.rows[lane]);
+    T* const r1 = reinterpret_cast<T*>(t.rows[lane + 1]);
+    T* const r2 = reinterpret_cast<T*>(t.rows[lane + 2]);
+    T* const r3 = reinterpret_cast<T*>(t.rows[lane + 3]);
     const float* HWY_RESTRICT from = t.panel + c * group + lane;
-    auto v0 = hn::Mul(factor, LoadPieces(d, from, 4 * group));
-    auto v1 = hn::Mul(factor, LoadPieces(d, from + group, 4 * group));
-    auto v2 = hn::Mul(factor, LoadPieces(d, from + 2 * group, 4 * group));
-    auto v3 = hn::Mul(factor, LoadPieces(d, from + 3 * group, 4 * group));
-    n0 = hn::MulAdd(zero, v0, n0);
-    n1 = hn::MulAdd(zero, v1, n1);
-    n2 = hn::MulAdd(zero, v2, n2);
-    n3 = hn::MulAdd(zero, v3, n3);
-    Transpose4(d, v0, v1, v2, v3);
-    StoreFromF32(v0, d, r0 + c);
-    StoreFromF32(v1, d, r1 + c);
-    StoreFromF32(v2, d, r2 + c);
-    StoreFromF32(v3, d, r3 + c);
+    for (std::int64_t at = c; at < end; at += kColumns, from += kColumns * group) {
+      auto v0 = hn::Mul(factor, LoadPieces(d, pieces(from)));
+      auto v1 = hn::Mul(factor, LoadPieces(d, pieces(from + group)));
+      auto v2 = hn::Mul(factor, LoadPieces(d, pieces(from + 2 * group)));
+      auto v3 = hn::Mul(factor, LoadPieces(d, pieces(from + 3 * group)));
+      n0 = hn::MulAdd(zero, v0, n0);
+      n1 = hn::MulAdd(zero, v1, n1);
+      n2 = hn::MulAdd(zero, v2, n2);
+      n3 = hn::MulAdd(zero, v3, n3);
+      Transpose4(d, v0, v1, v2, v3);
+      StoreFromF32(v0, d, r0 + at);
+      StoreFromF32(v1, d, r1 + at);
+      StoreFromF32(v2, d, r2 + at);
+      StoreFromF32(v3, d, r3 + at);
+    }
   }
-  const auto sum = hn::Add(hn::Add(n0, n1), hn::Add(n2, n3));
-  finite = finite && hn::AllTrue(d, hn::Eq(sum, zero));
-  if constexpr (kColumns > 4) return StoreFourRows<T>(hn::Half<D>(), t, lane, c, finite);
-  return c;
+  finite = finite && hn::AllTrue(d, hn::Eq(hn::Add(hn::Add(n0, n1), hn::Add(n2, n3)), zero));
+  if constexpr (kColumns > 4) return StoreRows<T>(hn::Half<D>(), t, end, finite);
+  return end;
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -168,18 +170,15 @@ inline bool Store(const StorePanel& t) {
   const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   bool finite = true;
   float product = 0;
-  constexpr std::int64_t kRows = HWY_TARGET == HWY_SCALAR ? 1 : 4;
-  for (std::int64_t lane = 0; lane < group; lane += kRows) {
-    std::int64_t c = 0;
+  std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
-    if (t.column_stride == 1) c = StoreFourRows<T>(TileTag(), t, lane, c, finite);
+  if (t.column_stride == 1) c = StoreRows<T>(TileTag(), t, c, finite);
 #endif
-    for (; c < t.columns; ++c) {
-      for (std::int64_t i = 0; i < kRows; ++i) {
-        const float value = (t.factor != nullptr ? t.factor[lane + i] : 1.0f) * t.panel[c * group + lane + i];
-        product += 0.0f * value;
-        StoreOne(value, reinterpret_cast<T*>(t.rows[lane + i]) + c * t.column_stride);
-      }
+  for (; c < t.columns; ++c) {
+    for (std::int64_t lane = 0; lane < group; ++lane) {
+      const float value = (t.factor != nullptr ? t.factor[lane] : 1.0f) * t.panel[c * group + lane];
+      product += 0.0f * value;
+      StoreOne(value, reinterpret_cast<T*>(t.rows[lane]) + c * t.column_stride);
     }
   }
   return finite && product == 0.0f;
