@@ -65,6 +65,18 @@ inline float round_to_odd(double x) {
   return std::bit_cast<float>(std::abs(exact) < std::abs(x) ? bits + 1u : bits - 1u);
 }
 
+/// Whether none of `count` numbers, `stride` apart, is NaN or infinite.
+template <class T>
+bool all_finite(const T* x, std::int64_t count, std::int64_t stride = 1) {
+  // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers, because a sum of floats
+  // would have to be added in order.
+  std::uint32_t carried = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    carried |= (std::bit_cast<std::uint32_t>(widen(x[i * stride])) & 0x7FFFFFFFu) + 0x00800000u;
+  }
+  return carried < 0x80000000u;
+}
+
 inline constexpr bool is_float(DataType type) {
   return type == DataType::kF32 || type == DataType::kF64 || type == DataType::kF16 || type == DataType::kBF16;
 }

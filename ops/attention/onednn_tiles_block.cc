@@ -3,7 +3,6 @@
 #include "ops/attention/onednn_tiles_block.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -49,13 +48,6 @@ void copy_rows(const Real* from, std::int64_t row_stride, std::int64_t column_st
     const Real* row = from + j * row_stride;
     for (std::int64_t c = 0; c < width; ++c) to[c] = j < piece.keys ? row[c * column_stride] : Real{};
   }
-}
-
-bool all_finite(const float* x, std::int64_t count) {
-  // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers vectorise.
-  std::uint32_t carried = 0;
-  for (std::int64_t i = 0; i < count; ++i) carried |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu) + 0x00800000u;
-  return carried < 0x80000000u;
 }
 
 bool writes_all_keys(ScoresOutput mode) { return mode == ScoresOutput::kScaled || mode == ScoresOutput::kSoftcapped; }

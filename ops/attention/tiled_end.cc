@@ -1,6 +1,5 @@
 // The end of a group: context to rows of memory, rows that saw nothing, and rows that a hidden NaN or infinity reached.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,21 +11,9 @@
 namespace headway {
 namespace {
 
-template <class Real>
-bool elements_are_finite(const std::byte* at, std::int64_t columns, std::int64_t stride) {
-  const auto* row = reinterpret_cast<const Real*>(at);
-  // Exponents of all ones are NaN or infinity; adding one carries them into the sign. Integers, because a sum of floats
-  // would have to be added in order.
-  std::uint32_t carried = 0;
-  for (std::int64_t c = 0; c < columns; ++c) {
-    carried |= (std::bit_cast<std::uint32_t>(widen(row[c * stride])) & 0x7fffffffu) + 0x00800000u;
-  }
-  return carried < 0x80000000u;
-}
-
 bool row_is_finite(DataType type, const std::byte* row, std::int64_t columns, std::int64_t stride) {
-  return type == DataType::kBF16 ? elements_are_finite<BFloat16>(row, columns, stride)
-                                 : elements_are_finite<float>(row, columns, stride);
+  if (type == DataType::kBF16) return all_finite(reinterpret_cast<const BFloat16*>(row), columns, stride);
+  return all_finite(reinterpret_cast<const float*>(row), columns, stride);
 }
 
 void fill_row(DataType type, std::byte* row, std::int64_t columns, std::int64_t stride, float value) {
