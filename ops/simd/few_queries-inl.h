@@ -48,7 +48,7 @@ HWY_INLINE float Total(TileVector v) { return hn::GetLane(hn::SumOfLanes(TileTag
 #if HWY_TARGET != HWY_SCALAR
 /// The sum of all 128-bit blocks.
 template <class D>
-HWY_INLINE auto AddBlocks(D d, hn::Vec<D> v) {
+HWY_INLINE auto AddBlocks([[maybe_unused]] D d, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
     return v;
   } else {
