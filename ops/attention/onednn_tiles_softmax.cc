@@ -139,8 +139,8 @@ void OnednnBlock::softmax_row_direct(std::int64_t i) {
   pieces([&](const KeyPiece& piece) {
     const Seen keys = seen(piece, visible);
     const float* row = score_row(piece, i);
-    largest = run_.kernels.row_max(row + keys.begin, keys.end - keys.begin, rest_of_scale_, largest);
-    largest = run_.kernels.row_max(row + keys.tail, piece.keys - keys.tail, rest_of_scale_, largest);
+    largest = run_.kernels.row_max(row + keys.begin, keys.end - keys.begin, largest);
+    largest = run_.kernels.row_max(row + keys.tail, piece.keys - keys.tail, largest);
     sees_a_key = sees_a_key || keys.begin < keys.end || keys.tail < piece.keys;
     hides_ = hides_ || !keys.all(piece);
   });

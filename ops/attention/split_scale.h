@@ -6,7 +6,7 @@
 
 namespace headway {
 
-/// scale = power · rest, |rest| in [1, 2) while |scale| lies between 2^-60 and 2^61: a query times the power is nowhere
+/// scale = power · rest, rest in [1, 2) while |scale| lies between 2^-60 and 2^61: a query times the power is nowhere
 /// larger than the scaled query would be. Further powers stay in the rest, so that no query becomes denormal by them.
 struct SplitScale {
   float power = 1;
@@ -18,7 +18,8 @@ inline SplitScale split_scale(float scale) {
   if (scale == 0) return {.power = 0, .rest = 1};  // queries that would overflow by any power give 0
   int exponent = 0;
   std::frexp(scale, &exponent);
-  const float power = std::ldexp(1.0f, std::clamp(exponent - 1, -kMostExponent, kMostExponent));
+  const float one = std::copysign(1.0f, scale);
+  const float power = std::ldexp(one, std::clamp(exponent - 1, -kMostExponent, kMostExponent));
   return {.power = power, .rest = scale / power};
 }
 

@@ -77,15 +77,14 @@ inline void NormalizeRow(float* scores, std::int64_t n, float max, float recipro
                 [&](auto x) HWY_ATTR { return hn::Mul(Exp(d, hn::Sub(x, row_max)), reciprocal); });
 }
 
-inline float RowMax(const float* x, std::int64_t n, float scale, float so_far) {
+inline float RowMax(const float* x, std::int64_t n, float so_far) {
   const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, scale);
   auto max = hn::Set(d, so_far);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) max = hn::Max(hn::Mul(factor, hn::LoadU(d, x + i)), max);
+  for (; i + lanes <= n; i += lanes) max = hn::Max(hn::LoadU(d, x + i), max);
   float largest = hn::GetLane(hn::MaxOfLanes(d, max));
-  for (; i < n; ++i) largest = scale * x[i] > largest ? scale * x[i] : largest;
+  for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
   return largest;
 }
 
@@ -94,21 +93,21 @@ inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max
   const auto factor = hn::Set(d, scale);
   const auto shift = hn::Set(d, max);
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // The difference first: of products the largest would lie above or below `max` by what rounding took, as much as
+  // 2^100 of a score of 2^124.
+  const auto weigh = [&](auto v) HWY_ATTR { return Exp(d, hn::Mul(factor, hn::Sub(v, shift))); };
   auto sum = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    // The largest score lies above `max` by what rounding its product took: as much as 2^100 of a score of 2^124.
-    const auto p = Exp(d, MinKeepNan(d, hn::Zero(d), hn::MulSub(factor, hn::LoadU(d, x + i), shift)));
+    const auto p = weigh(hn::LoadU(d, x + i));
     sum = hn::Add(sum, p);
     StoreFromF32(p, d, weights + i);
   }
   if (i < n) {
     HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
     BFloat16 rounded[HWY_MAX_BYTES / sizeof(float)];
-    for (std::int64_t k = 0; k < lanes; ++k) {
-      rest[k] = i + k < n ? scale * x[i + k] - max : -std::numeric_limits<float>::infinity();
-    }
-    const auto p = Exp(d, MinKeepNan(d, hn::Zero(d), hn::Load(d, rest)));
+    for (std::int64_t k = 0; k < lanes; ++k) rest[k] = i + k < n ? x[i + k] : -std::numeric_limits<float>::infinity();
+    const auto p = weigh(hn::Load(d, rest));
     sum = hn::Add(sum, p);
     StoreFromF32(p, d, rounded);
     std::copy_n(rounded, n - i, weights + i);

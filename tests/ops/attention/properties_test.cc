@@ -180,14 +180,19 @@ TEST_P(Properties, LargeValuesComeBack) {
 
 /// Scores so large that the rounding of their maximum alone is beyond any exponent.
 TEST_P(Properties, TheLargestScoreHasAWeightOfOne) {
-  CaseShape shape = sized(1, 3, 5, 32);
-  shape.spec.scale = 0.3f;
-  AttentionCase problem(shape);
-  problem.query.fill(3e8f);
-  problem.key.fill(1e12f);
-  problem.value.fill(2);
-  if (!run(problem)) GTEST_SKIP();
-  expect_everywhere(problem, 2.0);
+  for (const float scale : {0.3f, 0.17677669f, -0.17677669f}) {
+    // Of eight roundings some go up and some go down.
+    for (int eighths = 8; eighths < 16; ++eighths) {
+      CaseShape shape = sized(1, 3, 5, 32);
+      shape.spec.scale = scale;
+      AttentionCase problem(shape);
+      problem.query.fill(static_cast<float>(eighths) * 0.125f * 0x1p28f);
+      problem.key.fill(0x1p40f);
+      problem.value.fill(2);
+      if (!run(problem)) GTEST_SKIP();
+      expect_everywhere(problem, 2.0);
+    }
+  }
 }
 
 /// A scale of 0 makes all scores 0, however large the queries are.
