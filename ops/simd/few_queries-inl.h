@@ -76,6 +76,13 @@ HWY_INLINE void Totals(const FourVectors& v, float (&total)[4]) {
 #endif
 }
 
+/// Whether rows are asked for a few steps before they are read: the hardware does not run far enough ahead with AVX-512
+/// (a tenth of the time, Intel). It does with AVX2 on Zen 3, where asking costs a quarter.
+inline constexpr bool kFetchAhead = HWY_TARGET <= HWY_AVX3;
+inline constexpr std::int64_t kStepsAhead = 4;
+template <class Real>
+inline constexpr std::int64_t kLineElements = 64 / sizeof(Real);
+
 /// Scores of kRows rows, from `row` on, against step `i` of the four streams.
 template <int kRows, class Real>
 HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real* const (&k)[kKeyStreams],
@@ -85,6 +92,11 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
   std::int64_t c = 0;
   for (; c + lanes <= t.depth; c += lanes) {
+    // A line of each stream at a time: all of a row at once would fill the buffers that wait for memory, and the loads
+    // of this step with them (4 to 7 points of the best read).
+    if (kFetchAhead && row == 0 && c % kLineElements<Real> == 0) {
+      for (int s = 0; s < kKeyStreams; ++s) hwy::Prefetch(k[s] + kStepsAhead * t.key_stride + c);
+    }
     const FourVectors key = {LoadAsF32(TileTag(), k[0] + c), LoadAsF32(TileTag(), k[1] + c),
                              LoadAsF32(TileTag(), k[2] + c), LoadAsF32(TileTag(), k[3] + c)};
     DotStep(q, c, key, r0);
@@ -107,26 +119,11 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
   if constexpr (kRows > 3) finish(3, r3);
 }
 
-/// Whether rows are asked for a few steps before they are read: the hardware does not run far enough ahead of grouped
-/// queries and of bf16 with AVX-512 (a tenth of the time, Intel). It does with AVX2 on Zen 3, where asking costs a
-/// quarter.
-inline constexpr bool kFetchAhead = HWY_TARGET <= HWY_AVX3;
-inline constexpr std::int64_t kStepsAhead = 4;
-
-template <class Real>
-HWY_INLINE void FetchRow(const Real* row, std::int64_t columns) {
-  constexpr std::int64_t kLineElements = 64 / sizeof(Real);
-  for (std::int64_t c = 0; c < columns; c += kLineElements) hwy::Prefetch(row + c);
-}
-
 template <class Real>
 inline void ScoreFew(const FewScores<Real>& t) {
   for (std::int64_t i = 0; i < t.steps; ++i) {
     const Real* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
                                         t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
-    if constexpr (kFetchAhead) {
-      for (int s = 0; s < kKeyStreams; ++s) FetchRow(k[s] + kStepsAhead * t.key_stride, t.depth);
-    }
     std::int64_t row = 0;
     for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ScoreStep<kRowsAtOnce>(t, row, k, i);
     if (kRowsAtOnce > 2 && t.rows - row >= 2) {
@@ -184,8 +181,9 @@ HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, st
   for (std::int64_t i = steps.begin; i < steps.end; ++i) {
     for (int s = 0; s < kKeyStreams; ++s) {
       const Real* v = t.value[s] + i * t.value_stride + c;
-      if constexpr (kFetchAhead) {
-        if (row == 0 && c == 0) FetchRow(v + kStepsAhead * t.value_stride, t.columns);
+      if (kFetchAhead && row == 0) {
+        const Real* const ahead = v + kStepsAhead * t.value_stride;
+        for (std::int64_t line = 0; line < kWide * 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(ahead + line);
       }
 #pragma GCC unroll 4
       for (int wide = 0; wide < kWide; ++wide) {
