@@ -15,6 +15,7 @@
 #include "ops/simd/bf16-inl.h"
 #include "ops/simd/few_queries.h"
 #include "ops/simd/math-inl.h"
+#include "ops/simd/softmax-inl.h"
 #include "ops/simd/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -137,15 +138,12 @@ inline void ScoreFew(const FewScores<Real>& t) {
 inline void SoftmaxFew(const FewSoftmax& t) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  auto max = hn::Set(d, *t.maximum);
-  std::int64_t i = 0;
-  for (; i + lanes <= t.n; i += lanes) max = hn::Max(hn::LoadU(d, t.scores + i), max);
-  float highest = hn::GetLane(hn::MaxOfLanes(d, max));
-  for (; i < t.n; ++i) highest = std::max(highest, t.scores[i]);
+  const float highest = RowMax(t.scores, t.n, *t.maximum);
   const auto shift = hn::Set(d, highest);
   const auto exp_of = [&](float x) HWY_ATTR { return hn::GetLane(Exp(d, hn::Set(d, x - highest))); };
   auto sums = hn::Zero(d);
-  for (i = 0; i + lanes <= t.n; i += lanes) {
+  std::int64_t i = 0;
+  for (; i + lanes <= t.n; i += lanes) {
     const auto p = Exp(d, hn::Sub(hn::LoadU(d, t.scores + i), shift));
     hn::StoreU(p, d, t.scores + i);
     sums = hn::Add(sums, p);

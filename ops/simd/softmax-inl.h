@@ -29,25 +29,31 @@ HWY_INLINE void ForEachVector(D d, const float* x, float* out, std::int64_t n, f
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto result = body(hn::LoadU(d, x + i));
-    if (out != nullptr) hn::StoreU(result, d, out + i);
+    hn::StoreU(result, d, out + i);
   }
   if (i == n) return;
   HWY_ALIGN float tail[HWY_MAX_BYTES / sizeof(float)];
   for (std::int64_t k = 0; k < lanes; ++k) tail[k] = i + k < n ? x[i + k] : pad;
   hn::Store(body(hn::Load(d, tail)), d, tail);
-  for (std::int64_t k = 0; out != nullptr && i + k < n; ++k) out[i + k] = tail[k];
+  for (std::int64_t k = 0; i + k < n; ++k) out[i + k] = tail[k];
+}
+
+inline float RowMax(const float* x, std::int64_t n, float so_far) {
+  const hn::ScalableTag<float> d;
+  auto max = hn::Set(d, so_far);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) max = hn::Max(hn::LoadU(d, x + i), max);
+  float largest = hn::GetLane(hn::MaxOfLanes(d, max));
+  for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
 }
 
 inline void SoftmaxRow(float* scores, std::int64_t n) {
   using D = hn::ScalableTag<float>;
   const D d;
   // The lowest float instead of −inf: exp(−inf − max) is then 0 and not NaN before the first visible score.
-  auto max = hn::Set(d, std::numeric_limits<float>::lowest());
-  ForEachVector(d, scores, nullptr, n, std::numeric_limits<float>::lowest(), [&](auto x) HWY_ATTR {
-    max = hn::Max(x, max);
-    return x;
-  });
-  const auto row_max = hn::MaxOfLanes(d, max);
+  const auto row_max = hn::Set(d, RowMax(scores, n, std::numeric_limits<float>::lowest()));
   auto sum = hn::Zero(d);
   ForEachVector(d, scores, scores, n, -std::numeric_limits<float>::infinity(), [&](auto x) HWY_ATTR {
     const auto p = Exp(d, hn::Sub(x, row_max));
@@ -75,17 +81,6 @@ inline void NormalizeRow(float* scores, std::int64_t n, float max, float recipro
   const auto reciprocal = hn::Set(d, reciprocal_sum);
   ForEachVector(d, scores, scores, n, 0.0f,
                 [&](auto x) HWY_ATTR { return hn::Mul(Exp(d, hn::Sub(x, row_max)), reciprocal); });
-}
-
-inline float RowMax(const float* x, std::int64_t n, float so_far) {
-  const hn::ScalableTag<float> d;
-  auto max = hn::Set(d, so_far);
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) max = hn::Max(hn::LoadU(d, x + i), max);
-  float largest = hn::GetLane(hn::MaxOfLanes(d, max));
-  for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
 }
 
 inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max, BFloat16* weights) {
