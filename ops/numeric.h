@@ -94,10 +94,10 @@ using ComputeType = std::conditional_t<kIsHalf<T>, float, T>;
 /// becomes that type's nearest value and NaN becomes 0, so that no input is undefined.
 template <class To, class From>
 To convert(From x) {
-  if constexpr (kIsHalf<From>) {
-    return convert<To>(widen(x));
-  } else if constexpr (std::is_same_v<To, From>) {
+  if constexpr (std::is_same_v<To, From>) {
     return x;
+  } else if constexpr (kIsHalf<From>) {
+    return convert<To>(widen(x));
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From{};
   } else if constexpr (kIsHalf<To>) {

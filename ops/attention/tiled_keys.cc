@@ -34,12 +34,7 @@ template <class Real, class To>
 void pack_rows(const Rows<Real>& r, To* to) {
   for (std::int64_t i = 0; i < r.rows; ++i) {
     for (std::int64_t c = 0; c < r.columns; ++c) {
-      const Real& from = r.from[i * r.row_stride + c * r.column_stride];
-      if constexpr (std::is_same_v<Real, To>) {
-        to[i * r.columns + c] = from;
-      } else {
-        to[i * r.columns + c] = widen(from);
-      }
+      to[i * r.columns + c] = convert<To>(r.from[i * r.row_stride + c * r.column_stride]);
     }
   }
 }
