@@ -25,10 +25,6 @@ target_compile_options(headway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(headway_flags INTERFACE -Wno-restrict)
 endif()
-# For code whose own speed nobody waits for (the command's options and reports, tests): optimising it would take half of a
-# build's time, and more with sanitizers.
-add_library(headway_unhurried INTERFACE)
-target_compile_options(headway_unhurried INTERFACE $<IF:$<CONFIG:Release>,-O1,-O0>)
 if(HEADWAY_WERROR)
   target_compile_options(headway_flags INTERFACE -Werror)
 endif()
@@ -41,3 +37,8 @@ endif()
 if(HEADWAY_FUZZ)
   target_compile_options(headway_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+
+# For code whose own speed nobody waits for (the command's options and reports, tests): optimising it would take half of
+# a build's time, and more with sanitizers.
+add_library(headway_unhurried INTERFACE)
+target_compile_options(headway_unhurried INTERFACE $<IF:$<CONFIG:Release>,-O1,-O0>)

@@ -1,4 +1,4 @@
-// A scale as a power of two, which bf16 numbers take without loss, and the rest. Knows no tensors.
+// A scale as a power of two with its sign, which bf16 numbers take without loss, and the rest. Knows no tensors.
 #pragma once
 
 #include <algorithm>

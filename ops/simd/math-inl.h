@@ -56,7 +56,7 @@ HWY_INLINE void SplitPowerOfTwo(D d, V x, V& r, V& half_power) {
 
 // With 32 registers of 16 lanes a power of two comes from a table in two of them, which leaves a remainder so small
 // that two or three terms do; and AVX-512 has an instruction that multiplies by 2^⌊n⌋ without a detour by the
-// exponent's bits. Nine operations instead of eleven. Spelled out, because Highway has no name for the two
+// exponent's bits. Nine operations instead of eleven. Spelled out, because Highway 1.0 has no name for the two
 // instructions.
 #undef HEADWAY_EXP_BY_TABLE
 #if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3

@@ -70,7 +70,7 @@ HWY_INLINE void Transpose4(D d, V& a, V& b, V& c, V& e) {
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
-/// How rows of T are loaded and stored: bf16 as bits.
+/// How rows of T are loaded: bf16 as bits.
 template <class T>
 using RowBits = std::conditional_t<std::is_same_v<T, BFloat16>, std::uint16_t, T>;
 
