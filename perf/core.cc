@@ -75,7 +75,7 @@ void register_core() {
       for (const std::string& implementation : attention_implementations()) {
         // The oracle in double is no contestant.
         if (implementation == "reference" || !can_run(shape, type, implementation)) continue;
-        const std::string suffix = type == DataType::kF32 ? "" : std::string(" ") + headway::name(type);
+        const std::string suffix = type == DataType::kF32 ? "" : std::string(" ") + headway::type_name(type);
         const std::string name = "core/" + std::string(shape.name) + suffix + "/" + implementation;
         at_worker_counts(benchmark::RegisterBenchmark(name.c_str(), core, shape, type, implementation))
             ->Unit(benchmark::kMicrosecond)

@@ -73,7 +73,7 @@ void register_decode() {
   for (const DataType type : {DataType::kF32, DataType::kBF16}) {
     for (const std::int64_t kv_heads : {32, 8}) {
       for (int workers = 1; workers <= all; workers += all > 1 ? all - 1 : 1) {
-        const std::string text = "decode/" + std::string(name(type)) +
+        const std::string text = "decode/" + std::string(type_name(type)) +
                                  "/32x128/Skv:4096/kv_heads:" + std::to_string(kv_heads) +
                                  "/workers:" + std::to_string(workers);
         benchmark::RegisterBenchmark(text.c_str(), decode, DecodeSize{type, kv_heads}, workers)

@@ -9,7 +9,7 @@
 
 #include "headway/fusion.h"
 #include "perf/measure.h"
-#include "tests/ops/graph/layer_graphs.h"
+#include "tests/ops/graph/attention/layer_graphs.h"
 
 namespace headway::perf {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "headway/tensor.h"
 #include "headway/threads.h"
-#include "ops/attention/narrow.h"
-#include "ops/simd/peak.h"
+#include "ops/base/narrow.h"
+#include "tools/measure/peak/peak.h"
 
 namespace headway::perf {
 

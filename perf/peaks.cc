@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "ops/simd/peak.h"
 #include "ops/simd/target.h"
 #include "perf/measure.h"
+#include "tools/measure/peak/peak.h"
 
 namespace headway::perf {
 namespace {

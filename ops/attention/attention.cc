@@ -7,6 +7,7 @@
 #include "ops/attention/check_args.h"
 #include "ops/attention/implementation.h"
 #include "ops/attention/spec.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {
@@ -38,7 +39,7 @@ const ImplementationEntry& entry_named(const Request& request) {
 
 const ImplementationEntry& forced_entry(const Request& request, const AttentionSpec& spec) {
   const ImplementationEntry& entry = entry_named(request);
-  if (const std::string reason = entry.refusal(spec); !reason.empty()) {
+  if (const std::string reason = entry.why_impossible(spec); !reason.empty()) {
     fail(ErrorCode::kUnsupported, request.source, " is '", entry.name, "', which refuses this spec: ", reason);
   }
   return entry;
@@ -46,8 +47,8 @@ const ImplementationEntry& forced_entry(const Request& request, const AttentionS
 
 const ImplementationEntry& first_that_can(const AttentionSpec& spec, std::string* refusals) {
   for (const ImplementationEntry& entry : implementation_table()) {
-    std::string reason = entry.refusal(spec);
-    if (reason.empty()) reason = entry.reluctance(spec);
+    std::string reason = entry.why_impossible(spec);
+    if (reason.empty()) reason = entry.why_not_preferred(spec);
     if (reason.empty()) return entry;
     *refusals += std::string("\n  not ") + entry.name + ": " + reason;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 
 namespace headway {
 namespace {
@@ -86,7 +86,7 @@ BiasSource::BiasSource(const AttentionSpec& spec, const AttentionArgs& args)
       key_mask_kind_(spec.key_mask),
       true_attends_(spec.mask_polarity == MaskPolarity::kTrueAttends),
       mask_keys_(0),
-      tail_begin_(spec.key_len - spec.visible_tail) {
+      tail_begin_(spec.key_len - spec.always_visible_keys) {
   if (mask_kind_ != MaskKind::kNone) {
     const std::int64_t n = args.mask.dims.back();
     mask_keys_ = n == 1 ? tail_begin_ : std::min(n, tail_begin_);

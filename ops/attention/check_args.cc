@@ -4,6 +4,7 @@
 
 #include "ops/attention/check_memory.h"
 #include "ops/attention/spec.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {
@@ -22,8 +23,8 @@ void require_present(const char* argument, const View& view, bool wanted, const 
 
 template <class View>
 void check_tensor(const char* argument, const View& view, DataType type, const Dims& dims) {
-  require(view.present, argument, " is absent, expected ", name(type), " ", dims);
-  require(view.type == type, argument, " is ", name(view.type), ", expected ", name(type));
+  require(view.present, argument, " is absent, expected ", type_name(type), " ", dims);
+  require(view.type == type, argument, " is ", type_name(view.type), ", expected ", type_name(type));
   require(view.dims == dims, argument, " has dims ", view.dims, ", expected ", dims);
   require_memory(argument, view);
 }
@@ -33,7 +34,8 @@ void check_mask_type(const char* argument, const AttentionSpec& spec, MaskKind k
   const DataType type = kind == MaskKind::kBool ? DataType::kBool : DataType::kF32;
   const bool also_bf16 = kind == MaskKind::kAdditive && spec.type == DataType::kBF16;
   if (also_bf16 && given == DataType::kBF16) return;
-  require(given == type, argument, " is ", name(given), ", expected ", name(type), also_bf16 ? " or bf16" : "");
+  require(given == type, argument, " is ", type_name(given), ", expected ", type_name(type),
+          also_bf16 ? " or bf16" : "");
 }
 
 void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
@@ -43,7 +45,7 @@ void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   require(mask.rank() >= 1 && mask.rank() <= 4, "mask has rank ", mask.rank(), ", expected 1 to 4");
 
   const std::int64_t keys = mask.dims.back();
-  const std::int64_t before_tail = spec.key_len - spec.visible_tail;
+  const std::int64_t before_tail = spec.key_len - spec.always_visible_keys;
   require(keys == 1 || keys == spec.key_len || keys == before_tail || (keys > 1 && keys < spec.key_len), "mask has ",
           keys, " keys, expected key_len = ", spec.key_len);
   const std::int64_t full[3] = {spec.batch, spec.num_heads, spec.query_len};
@@ -62,7 +64,7 @@ void check_key_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   check_mask_type("key_mask", spec, spec.key_mask, mask.type);
   require(mask.rank() == 2, "key_mask has rank ", mask.rank(), ", expected 2");
   require(mask.dims[0] == spec.batch, "key_mask has ", mask.dims[0], " rows, expected batch = ", spec.batch);
-  require(mask.dims[1] == spec.key_len || mask.dims[1] == spec.key_len - spec.visible_tail, "key_mask has ",
+  require(mask.dims[1] == spec.key_len || mask.dims[1] == spec.key_len - spec.always_visible_keys, "key_mask has ",
           mask.dims[1], " keys, expected key_len = ", spec.key_len);
   require_memory("key_mask", mask);
 }
@@ -70,7 +72,7 @@ void check_key_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
 /// A [B] tensor of integers whose values lie in [least, most].
 void check_integers(const char* argument, const ConstTensorView& view, const AttentionSpec& spec, std::int64_t least,
                     std::int64_t most) {
-  require(view.type == DataType::kI32 || view.type == DataType::kI64, argument, " is ", name(view.type),
+  require(view.type == DataType::kI32 || view.type == DataType::kI64, argument, " is ", type_name(view.type),
           ", expected i32 or i64");
   require(view.dims == Dims{spec.batch}, argument, " has dims ", view.dims, ", expected [batch] = [", spec.batch, "]");
   require_memory(argument, view);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 namespace {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "headway/attention.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 

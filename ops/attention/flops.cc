@@ -11,7 +11,7 @@ std::int64_t nominal_attention_flops(const AttentionSpec& spec) {
   // Offsets come with the run; a cache that ends with the queries is what they are nearly always for.
   if (known.causal == Causal::kOffset) known.causal = Causal::kBottomRight;
   const Visibility visibility(known, {}, 0);
-  std::int64_t pairs = known.query_len * known.visible_tail;
+  std::int64_t pairs = known.query_len * known.always_visible_keys;
   for (std::int64_t i = 0; i < known.query_len; ++i) {
     const KeyRange row = visibility.row(i);
     if (!row.empty()) pairs += row.end - row.begin;

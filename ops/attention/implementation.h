@@ -26,9 +26,9 @@ class AttentionImplementation {
 struct ImplementationEntry {
   const char* name;
   /// Why it cannot run this spec; empty: it can.
-  std::string (*refusal)(const AttentionSpec& spec);
+  std::string (*why_impossible)(const AttentionSpec& spec);
   /// Why a later one is better although this one can; empty: none is. Not asked when it was forced by name.
-  std::string (*reluctance)(const AttentionSpec& spec);
+  std::string (*why_not_preferred)(const AttentionSpec& spec);
   std::unique_ptr<const AttentionImplementation> (*create)(const AttentionSpec& spec);
 };
 
@@ -36,18 +36,18 @@ struct ImplementationEntry {
 std::span<const ImplementationEntry> implementation_table();
 
 /// Each implementation is one folder-private pair of these; the table in implementation_table.cc lists them.
-std::string few_queries_refusal(const AttentionSpec& spec);
-std::string few_queries_reluctance(const AttentionSpec& spec);
+std::string few_queries_why_impossible(const AttentionSpec& spec);
+std::string few_queries_why_not_preferred(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_few_queries(const AttentionSpec& spec);
-std::string tiled_refusal(const AttentionSpec& spec);
-std::string tiled_reluctance(const AttentionSpec& spec);
+std::string tiled_why_impossible(const AttentionSpec& spec);
+std::string tiled_why_not_preferred(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_tiled(const AttentionSpec& spec);
-std::string bf16_pairs_refusal(const AttentionSpec& spec);
-std::string bf16_pairs_reluctance(const AttentionSpec& spec);
+std::string bf16_pairs_why_impossible(const AttentionSpec& spec);
+std::string bf16_pairs_why_not_preferred(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_bf16_pairs(const AttentionSpec& spec);
-std::string onednn_tiles_refusal(const AttentionSpec& spec);
+std::string onednn_tiles_why_impossible(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const AttentionSpec& spec);
-std::string reference_refusal(const AttentionSpec& spec);
+std::string reference_why_impossible(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_reference(const AttentionSpec& spec);
 
 /// Zones of the profile that every implementation reports under.

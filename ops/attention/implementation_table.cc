@@ -8,11 +8,11 @@ namespace {
 std::string never(const AttentionSpec&) { return {}; }
 
 constexpr ImplementationEntry kTable[] = {
-    {"few_queries", few_queries_refusal, few_queries_reluctance, make_few_queries},
-    {"bf16_pairs", bf16_pairs_refusal, bf16_pairs_reluctance, make_bf16_pairs},
-    {"tiled", tiled_refusal, tiled_reluctance, make_tiled},
-    {"onednn_tiles", onednn_tiles_refusal, never, make_onednn_tiles},
-    {"reference", reference_refusal, never, make_reference},
+    {"few_queries", few_queries_why_impossible, few_queries_why_not_preferred, make_few_queries},
+    {"bf16_pairs", bf16_pairs_why_impossible, bf16_pairs_why_not_preferred, make_bf16_pairs},
+    {"tiled", tiled_why_impossible, tiled_why_not_preferred, make_tiled},
+    {"onednn_tiles", onednn_tiles_why_impossible, never, make_onednn_tiles},
+    {"reference", reference_why_impossible, never, make_reference},
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ void use_known_mask(const ConstTensorView& mask, AttentionSpec* spec) {
     return;
   }
   const bool has_rules = spec->causal != Causal::kNone || spec->window.left >= 0 || spec->window.right >= 0;
-  if (!causal || has_rules || spec->visible_tail != 0) return;
+  if (!causal || has_rules || spec->always_visible_keys != 0) return;
   const std::int64_t offset = first - 1;
   if (offset != 0 && offset != spec->key_len - spec->query_len) return;
   spec->causal = offset == 0 ? Causal::kTopLeft : Causal::kBottomRight;

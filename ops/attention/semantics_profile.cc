@@ -2,6 +2,7 @@
 #include <string>
 
 #include "headway/attention.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

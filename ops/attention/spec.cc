@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 namespace {
 
@@ -22,8 +24,8 @@ void check_sizes(const AttentionSpec& spec) {
   require_size("key_len", spec.key_len);
   require_size("head_dim", spec.head_dim);
   require_size("value_head_dim", spec.value_head_dim);
-  require_size("visible_tail", spec.visible_tail);
-  require(spec.visible_tail <= spec.key_len, "visible_tail is ", spec.visible_tail,
+  require_size("always_visible_keys", spec.always_visible_keys);
+  require(spec.always_visible_keys <= spec.key_len, "always_visible_keys is ", spec.always_visible_keys,
           ", expected at most key_len = ", spec.key_len);
 }
 
@@ -45,7 +47,7 @@ void check_numbers(const AttentionSpec& spec) {
 AttentionSpec complete_spec(const AttentionSpec& spec) {
   AttentionSpec complete = spec;
   if (spec.type != DataType::kF32 && spec.type != DataType::kBF16) {
-    fail(ErrorCode::kUnsupported, "attention in ", name(spec.type), " is not supported, expected f32 or bf16");
+    fail(ErrorCode::kUnsupported, "attention in ", type_name(spec.type), " is not supported, expected f32 or bf16");
   }
   check_sizes(spec);
   if (complete.num_kv_heads == 0) complete.num_kv_heads = complete.num_heads;

@@ -12,7 +12,7 @@ std::int64_t integer_at(const ConstTensorView& view, std::int64_t index) {
 }  // namespace
 
 Visibility::Visibility(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch)
-    : tail_begin_(spec.key_len - spec.visible_tail), tail_end_(spec.key_len) {
+    : tail_begin_(spec.key_len - spec.always_visible_keys), tail_end_(spec.key_len) {
   limit_ = tail_begin_;
   if (spec.key_lengths) limit_ = std::min(limit_, integer_at(args.key_lengths, batch));
 

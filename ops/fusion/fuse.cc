@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "ops/fusion/activations.h"
-#include "ops/fusion/attention_core.h"
-#include "ops/fusion/canonical.h"
-#include "ops/fusion/draft.h"
-#include "ops/fusion/facts.h"
-#include "ops/fusion/frame.h"
-#include "ops/fusion/linear.h"
-#include "ops/fusion/norms.h"
+#include "ops/fusion/analysis/canonical.h"
+#include "ops/fusion/analysis/draft.h"
+#include "ops/fusion/analysis/facts.h"
+#include "ops/fusion/attention/attention_core.h"
+#include "ops/fusion/attention/frame.h"
+#include "ops/fusion/patterns/activations.h"
+#include "ops/fusion/patterns/linear.h"
+#include "ops/fusion/patterns/norms.h"
 
 namespace headway {
 namespace fusion {

@@ -10,6 +10,7 @@
 #include "headway/error.h"
 #include "headway/tensor.h"
 #include "ops/matmul/matmul.h"
+#include "runtime/base/check.h"
 
 namespace headway::onednn {
 namespace {
@@ -19,7 +20,7 @@ using Desc = dnnl::memory::desc;
 dnnl::memory::data_type dnnl_type(DataType type) {
   if (type == DataType::kF32) return dnnl::memory::data_type::f32;
   if (type == DataType::kBF16) return dnnl::memory::data_type::bf16;
-  fail(ErrorCode::kInternal, "oneDNN matmul is ", name(type), ", expected f32 or bf16");
+  fail(ErrorCode::kInternal, "oneDNN matmul is ", type_name(type), ", expected f32 or bf16");
 }
 
 /// A small number of the calling thread: where it looks for its slot first.

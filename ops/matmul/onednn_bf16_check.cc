@@ -5,9 +5,9 @@
 #include <iostream>
 #include <limits>
 
+#include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_adapter.h"
-#include "ops/numeric.h"
 
 namespace headway::onednn {
 namespace {

@@ -10,6 +10,7 @@
 #include "ops/matmul/onednn_adapter.h"
 #include "ops/matmul/onednn_bf16_check.h"
 #include "ops/matmul/projection.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

@@ -2,9 +2,10 @@
 // nor SIMD.
 #include <vector>
 
+#include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/projection.h"
-#include "ops/numeric.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {
@@ -18,7 +19,7 @@ const ProjectionEntry& choose(const PackedMatmulSpec& spec, std::string* refusal
       if (spec.implementation == entry.name) return entry;
       continue;
     }
-    const std::string reason = entry.refusal(spec);
+    const std::string reason = entry.why_not_preferred(spec);
     if (reason.empty()) return entry;
     *refusals += std::string("; not ") + entry.name + ": " + reason;
   }
@@ -36,16 +37,16 @@ PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& 
                            const PackedMatmul* same) {
   require(spec.rows >= 0 && spec.columns >= 0 && spec.depth >= 0, "matmul sizes are ", spec.rows, " x ", spec.columns,
           " x ", spec.depth, ", expected none below 0");
-  require(spec.type == DataType::kF32 || spec.type == DataType::kBF16, "matmul type is ", name(spec.type),
+  require(spec.type == DataType::kF32 || spec.type == DataType::kBF16, "matmul type is ", type_name(spec.type),
           ", expected f32 or bf16");
-  require(weight.type == spec.type, "weight is ", name(weight.type), ", expected ", name(spec.type));
+  require(weight.type == spec.type, "weight is ", type_name(weight.type), ", expected ", type_name(spec.type));
   require(weight.dims == Dims{spec.columns, spec.depth}, "weight has dims ", weight.dims, ", expected ",
           Dims{spec.columns, spec.depth});
   require(spec.x_stride >= spec.depth, "x_stride is ", spec.x_stride, ", expected at least depth = ", spec.depth);
   require(spec.y_stride >= spec.columns, "y_stride is ", spec.y_stride, ", expected at least columns = ", spec.columns);
   std::vector<float> dense_bias;
   if (bias) {
-    require(bias.type == spec.type, "bias is ", name(bias.type), ", expected ", name(spec.type));
+    require(bias.type == spec.type, "bias is ", type_name(bias.type), ", expected ", type_name(spec.type));
     require(bias.dims == Dims{spec.columns}, "bias has dims ", bias.dims, ", expected ", Dims{spec.columns});
     dense_bias.resize(static_cast<std::size_t>(spec.columns));
     if (spec.type == DataType::kF32) {

@@ -36,16 +36,16 @@ struct ProjectionSource {
 struct ProjectionEntry {
   const char* name;
   /// Why a later entry is better for this shape on this machine; empty: take it.
-  std::string (*refusal)(const PackedMatmulSpec& spec);
+  std::string (*why_not_preferred)(const PackedMatmulSpec& spec);
   std::unique_ptr<const Projection> (*create)(const ProjectionSource& source);
 };
 
 /// Of x, weight and y of this type: best first; the last refuses nothing.
 std::span<const ProjectionEntry> projection_table(DataType type);
 
-std::string highway_projection_refusal(const PackedMatmulSpec& spec);
+std::string highway_projection_why_not_preferred(const PackedMatmulSpec& spec);
 std::unique_ptr<const Projection> make_highway_projection(const ProjectionSource& source);
-std::string onednn_projection_refusal(const PackedMatmulSpec& spec);
+std::string onednn_projection_why_not_preferred(const PackedMatmulSpec& spec);
 std::unique_ptr<const Projection> make_onednn_projection(const ProjectionSource& source);
 
 }  // namespace headway

@@ -7,15 +7,15 @@ namespace headway {
 namespace {
 
 constexpr ProjectionEntry kTable[] = {
-    {"highway", highway_projection_refusal, make_highway_projection},
-    {"onednn", onednn_projection_refusal, make_onednn_projection},
+    {"highway", highway_projection_why_not_preferred, make_highway_projection},
+    {"onednn", onednn_projection_why_not_preferred, make_onednn_projection},
 };
 
 /// oneDNN has bf16 dot products, which nothing else here multiplies with; where it cannot or does not pay, the packed
 /// product takes any shape.
 constexpr ProjectionEntry kTableBf16[] = {
-    {"onednn", onednn_projection_refusal, make_onednn_projection},
-    {"highway", highway_projection_refusal, make_highway_projection},
+    {"onednn", onednn_projection_why_not_preferred, make_onednn_projection},
+    {"highway", highway_projection_why_not_preferred, make_highway_projection},
 };
 
 /// Share of the FMA peak, one thread (perf/LIMITS.md has the runs): with 8-lane vectors oneDNN reaches 30–41 % for
@@ -38,7 +38,7 @@ std::span<const ProjectionEntry> projection_table(DataType type) {
   return kTable;
 }
 
-std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
+std::string highway_projection_why_not_preferred(const PackedMatmulSpec& spec) {
   if (spec.depth == 0 || spec.type == DataType::kBF16) return {};
   if (simd_lanes() >= 16 && cpu_is_amd() && spec.rows >= kOnednnRows && spec.columns >= kOnednnColumns) {
     return "oneDNN's blocked kernel is faster at " + std::to_string(spec.rows) + " × " + std::to_string(spec.columns) +
@@ -47,7 +47,7 @@ std::string highway_projection_refusal(const PackedMatmulSpec& spec) {
   return {};
 }
 
-std::string onednn_projection_refusal(const PackedMatmulSpec& spec) {
+std::string onednn_projection_why_not_preferred(const PackedMatmulSpec& spec) {
   if (spec.type != DataType::kBF16) return {};
   if (spec.depth == 0) return "the sums are empty";
   if (spec.depth % onednn::kBf16DepthMultiple != 0) {

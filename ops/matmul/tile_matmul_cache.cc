@@ -7,6 +7,7 @@
 
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_adapter.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

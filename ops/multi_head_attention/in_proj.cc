@@ -1,5 +1,6 @@
 // torch's packed input projection as the three projections it stands for.
 #include "headway/multi_head_attention.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 

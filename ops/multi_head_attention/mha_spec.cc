@@ -1,6 +1,8 @@
 // The defaults and the checks, in the order of the structs' fields.
 #include "ops/multi_head_attention/mha_spec.h"
 
+#include "runtime/base/check.h"
+
 namespace headway {
 namespace {
 
@@ -9,8 +11,8 @@ void at_least(const char* field, std::int64_t value, std::int64_t least) {
 }
 
 void check_tensor(const char* what, const ConstTensorView& tensor, DataType type, const Dims& expected) {
-  require(static_cast<bool>(tensor), what, " is missing, expected ", name(type), " ", expected);
-  require(tensor.type == type, what, " is ", name(tensor.type), ", expected ", name(type));
+  require(static_cast<bool>(tensor), what, " is missing, expected ", type_name(type), " ", expected);
+  require(tensor.type == type, what, " is ", type_name(tensor.type), ", expected ", type_name(type));
   require(tensor.dims == expected, what, " has dims ", tensor.dims, ", expected ", expected);
 }
 
@@ -33,11 +35,12 @@ void check_lengths(const ConstTensorView& lengths, std::int64_t key_len) {
 
 }  // namespace
 
-std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return completed.attention.visible_tail; }
+std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return completed.attention.always_visible_keys; }
 
 MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv) {
   MultiHeadAttentionSpec s = spec;
-  require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", name(s.type), ", expected f32 or bf16");
+  require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", type_name(s.type),
+          ", expected f32 or bf16");
   at_least("batch", s.batch, 0);
   at_least("query_len", s.query_len, 0);
   at_least("key_len", s.key_len, -1);
@@ -72,8 +75,8 @@ MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bi
   core.num_heads = s.num_heads;
   core.num_kv_heads = s.num_kv_heads;
   core.query_len = s.query_len;
-  core.visible_tail = (bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
-  core.key_len = s.key_len + core.visible_tail;
+  core.always_visible_keys = (bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
+  core.key_len = s.key_len + core.always_visible_keys;
   core.head_dim = s.head_dim;
   core.value_head_dim = s.value_head_dim;
   return s;

@@ -11,6 +11,7 @@
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/multi_head_attention/projected_layout.h"
 #include "ops/multi_head_attention/projections.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

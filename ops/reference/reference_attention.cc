@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 
 namespace headway {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
@@ -42,7 +42,7 @@ float mask_bias(const AttentionSpec& spec, const ConstTensorView& mask, const Re
 /// Where query i stands among the keys.
 std::int64_t position(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch, std::int64_t query) {
   if (spec.causal == Causal::kTopLeft) return query;
-  if (spec.causal == Causal::kBottomRight) return query + (spec.key_len - spec.visible_tail) - spec.query_len;
+  if (spec.causal == Causal::kBottomRight) return query + (spec.key_len - spec.always_visible_keys) - spec.query_len;
   return args.offsets ? query + integer_at(args.offsets, batch) : query;
 }
 
@@ -50,7 +50,7 @@ std::int64_t position(const AttentionSpec& spec, const AttentionArgs& args, std:
 
 bool reference_position_visible(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch,
                                 std::int64_t query, std::int64_t key) {
-  if (key >= spec.key_len - spec.visible_tail) return true;
+  if (key >= spec.key_len - spec.always_visible_keys) return true;
   if (spec.key_lengths && key >= integer_at(args.key_lengths, batch)) return false;
   const std::int64_t p = position(spec, args, batch, query);
   if (spec.causal != Causal::kNone && key > p) return false;
@@ -61,7 +61,7 @@ bool reference_position_visible(const AttentionSpec& spec, const AttentionArgs& 
 
 float reference_bias(const AttentionSpec& spec, const AttentionArgs& args, const ReferencePair& pair) {
   if (!reference_position_visible(spec, args, pair.batch, pair.query, pair.key)) return kHidden;
-  if (pair.key >= spec.key_len - spec.visible_tail) return 0;
+  if (pair.key >= spec.key_len - spec.always_visible_keys) return 0;
   float from_mask = 0;
   if (spec.mask != MaskKind::kNone) from_mask = mask_bias(spec, args.mask, pair);
   if (from_mask == kHidden) return kHidden;

@@ -100,7 +100,7 @@ void reference_multi_head_attention(const MultiHeadAttentionSpec& given, const M
   core.key_len = keys;
   core.head_dim = spec.head_dim;
   core.value_head_dim = spec.value_head_dim;
-  core.visible_tail = appended;
+  core.always_visible_keys = appended;
   AttentionArgs core_args;
   core_args.query = heads_of(q.view(), spec.num_heads);
   core_args.key = heads_of(k.view(), spec.num_kv_heads);

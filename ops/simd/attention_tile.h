@@ -28,14 +28,14 @@ struct LoadPanel {
   float* panel;  // [columns, group]
 };
 
-/// Rows of memory that are wanted soon and may lie beyond the second-level cache: `a_tile` of them are asked for with
+/// Rows of memory that are wanted soon and may lie beyond the second-level cache: `per_tile` of them are asked for with
 /// every register tile of scores, a few lines with every few steps. In one go they would hold up the tile.
 struct WantedRows {
   const std::byte* first;
   std::int64_t stride;  // bytes between rows
   std::int64_t rows;
   std::int64_t bytes;  // of a row
-  std::int64_t a_tile;
+  std::int64_t per_tile;
 };
 
 /// scores[j] = k[j] · queries for j in [0, keys), for the vectors from first_vector on.

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {

@@ -5,8 +5,8 @@
 
 namespace headway {
 
-/// out[i] = f(a[i·a_step], b[i·b_step]); steps are 0 or 1. Pointers are of the kernel's element type; `out` may be `a`
-/// or `b` where that operand has step 1.
+/// out[i] = f(a[i·a_step], b[i·b_step]); steps are 0 or 1. Pointers are of the kernel's element type; `out` may be
+/// `a` or `b` where that operand has step 1.
 struct BinaryRow {
   const void* a;
   std::int64_t a_step;

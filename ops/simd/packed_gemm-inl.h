@@ -143,10 +143,10 @@ HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
   // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
   const std::int64_t last = g.rows - 1 - row;
-  const float* HWY_RESTRICT x[kMostTileRows];
-  for (int r = 0; r < kMostTileRows; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
+  const float* HWY_RESTRICT x[kMaxTileRows];
+  for (int r = 0; r < kMaxTileRows; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
 
-  HWY_ALIGN float sums[kMostTileRows * kTileVectors * hn::MaxLanes(TileTag())];
+  HWY_ALIGN float sums[kMaxTileRows * kTileVectors * hn::MaxLanes(TileTag())];
   if (slice.begin > 0) FetchSums<kRows, kVectors>(g, row, column, sums);
   Tile<kRows, kVectors> tile;
   std::int64_t k = slice.begin;

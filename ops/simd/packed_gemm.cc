@@ -66,7 +66,7 @@ std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t
 }
 
 std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t padded_rows = (rows + kMostTileRows - 1) / kMostTileRows * kMostTileRows;
+  const std::int64_t padded_rows = (rows + kMaxTileRows - 1) / kMaxTileRows * kMaxTileRows;
   const std::int64_t sums = packed_gemm_elements(kernels, columns, padded_rows);
   return kGemmDepthBlock * (kernels.panel_columns + padded_rows) + sums;
 }

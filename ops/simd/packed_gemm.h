@@ -17,7 +17,7 @@ inline constexpr std::int64_t kGemmDepthBlock = 128;
 inline constexpr std::int64_t kGemmSlice = 1024;
 
 /// Rows of a register tile, at most.
-inline constexpr std::int64_t kMostTileRows = 8;
+inline constexpr std::int64_t kMaxTileRows = 8;
 
 /// One block of a product. T, f32 or bf16, is what x, weights and y are stored as; bias and all sums are f32.
 template <class T>

@@ -107,7 +107,7 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, s
 
 /// Slices of depth outermost; the sums of all rows and panels wait between them.
 inline void MultiplyManyBf16(const PackedGemmBf16& g) {
-  const std::int64_t padded_rows = (g.rows + kMostTileRows - 1) / kMostTileRows * kMostTileRows;
+  const std::int64_t padded_rows = (g.rows + kMaxTileRows - 1) / kMaxTileRows * kMaxTileRows;
   const std::int64_t panel_columns = kTileVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   float* const weight = g.scratch;
   float* const x = weight + kGemmDepthBlock * panel_columns;

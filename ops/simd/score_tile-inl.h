@@ -29,9 +29,9 @@ HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c
   for (int i = 0; i < t.wanted_count; ++i) {
     const WantedRows& w = t.wanted[i];
     if (line >= w.bytes) continue;
-    const std::int64_t half = (w.a_tile + 1) / 2;
-    const std::int64_t begin = key / kRows * w.a_tile + (second ? half : 0);
-    const std::int64_t end = std::min(begin + (second ? w.a_tile - half : half), w.rows);
+    const std::int64_t half = (w.per_tile + 1) / 2;
+    const std::int64_t begin = key / kRows * w.per_tile + (second ? half : 0);
+    const std::int64_t end = std::min(begin + (second ? w.per_tile - half : half), w.rows);
     for (std::int64_t r = begin; r < end; ++r) hwy::Prefetch(w.first + r * w.stride + line);
   }
 }

@@ -25,6 +25,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "headway/error.h"
 #include "ops/simd/target.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 HWY_EXPORT(LanesOfTarget);

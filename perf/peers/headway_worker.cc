@@ -14,6 +14,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/simd/target.h"
 #include "perf/peers/prepared.h"
+#include "runtime/base/check.h"
 
 namespace headway::perf {
 namespace {

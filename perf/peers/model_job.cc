@@ -11,6 +11,7 @@
 #include "headway/safetensors.h"
 #include "headway/session.h"
 #include "perf/peers/prepared.h"
+#include "runtime/base/check.h"
 
 namespace headway::perf {
 namespace {

@@ -41,7 +41,7 @@ void bind_outputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args
 /// The output's dims over the memory of the input it shows, which for an input of the graph changes from run to run.
 void bind_view(const Node& node, const Step& step, const ShapePlan& plan, RunState* state) {
   const TensorInfo& info = plan.info(node.outputs[0]);
-  const ConstTensorView& shown = state->values[node.inputs[step.viewed_input]].readable;
+  const ConstTensorView& shown = state->values[node.inputs[step.aliased_input]].readable;
   state->values[node.outputs[0]].readable = {shown.data, info.type, info.dims};
 }
 

@@ -13,7 +13,7 @@ void explain_outputs(const Node& node, const ShapePlan& plan, std::ostream& out)
     out << separator;
     separator = ", ";
     if (info.present) {
-      out << name(info.type) << ' ' << info.dims;
+      out << type_name(info.type) << ' ' << info.dims;
     } else {
       out << "absent";
     }

@@ -13,12 +13,12 @@ KnownValues::KnownValues(const Graph& graph, const Registry& registry) : table_(
 }
 
 bool KnownValues::can_fold(const Node& node) const {
-  const auto known = [&](ValueId value) { return table_.as_it_lies(value); };
+  const auto known = [&](ValueId value) { return table_.unaligned_view(value); };
   if (guard_state(node, known) != GuardState::kHold) return false;
   bool any = false;
   for (ValueId input : node.inputs) {
     if (input == kNoValue) continue;
-    if (!table_.as_it_lies(input)) return false;
+    if (!table_.unaligned_view(input)) return false;
     any = true;
   }
   return any;
@@ -27,15 +27,15 @@ bool KnownValues::can_fold(const Node& node) const {
 bool KnownValues::fold(const Node& node, const Operator& op) {
   std::vector<TensorInfo> infos;
   for (ValueId input : node.inputs) {
-    const ConstTensorView view = table_.as_it_lies(input);
+    const ConstTensorView view = table_.unaligned_view(input);
     infos.push_back({view.type, view.dims, view.present});
   }
   const NodeCase one = make_case(node, op, table_, std::move(infos));
-  return learn(one, infer_node(one), &table_);
+  return fold_node(one, infer_node(one), &table_);
 }
 
-bool learn(const NodeCase& node, std::span<const TensorInfo> outputs, KnownTable* table) {
-  const int viewed = viewed_input(node, outputs);
+bool fold_node(const NodeCase& node, std::span<const TensorInfo> outputs, ConstantTable* table) {
+  const int viewed = aliased_input(node, outputs);
   if (viewed >= 0 && node.constants[static_cast<std::size_t>(viewed)]) {
     table->set_view(node.node.outputs[0], node.node.inputs[static_cast<std::size_t>(viewed)], outputs[0]);
     return true;

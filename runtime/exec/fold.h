@@ -6,7 +6,8 @@
 
 #include "headway/graph.h"
 #include "headway/operator.h"
-#include "runtime/exec/known_table.h"
+#include "runtime/base/check.h"
+#include "runtime/exec/constant_table.h"
 #include "runtime/exec/planned_node.h"
 
 namespace headway {
@@ -17,20 +18,20 @@ class KnownValues {
   /// named. `graph` must outlive the object.
   KnownValues(const Graph& graph, const Registry& registry);
 
-  const KnownTable& table() const { return table_; }
+  const ConstantTable& table() const { return table_; }
   bool folded(std::size_t node) const { return folded_[node]; }
 
  private:
   bool can_fold(const Node& node) const;
   bool fold(const Node& node, const Operator& op);
 
-  KnownTable table_;
+  ConstantTable table_;
   std::vector<bool> folded_;  // by node
 };
 
 /// Puts what a node makes of known inputs into the table; false when it is not known now. A view of a known value is
 /// one: nothing is copied.
-bool learn(const NodeCase& node, std::span<const TensorInfo> outputs, KnownTable* table);
+bool fold_node(const NodeCase& node, std::span<const TensorInfo> outputs, ConstantTable* table);
 
 /// Whether a node's guards hold, by the values known so far.
 enum class GuardState { kHold, kFail, kUnknown };
@@ -46,7 +47,7 @@ GuardState guard_state(const Node& node, const Known& known) {
       continue;
     }
     require(view.type == DataType::kBool && view.count() == 1, "node '", node.name, "': its condition is ",
-            name(view.type), ' ', view.dims, ", expected one bool");
+            type_name(view.type), ' ', view.dims, ", expected one bool");
     // A byte that is neither 0 nor 1 may not be read as a bool.
     if ((*view.data != std::byte{0}) != guard.wanted) return GuardState::kFail;
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "headway/error.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

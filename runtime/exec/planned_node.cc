@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 namespace {
 
@@ -10,7 +12,7 @@ namespace {
 constexpr std::size_t kSmallBytes = std::size_t{16} << 20;
 
 // Of the bytes of the constants: room for a transpose and a wider type of each, not for a chain that doubles.
-constexpr std::size_t kMostGrowth = 4;
+constexpr std::size_t kMaxGrowth = 4;
 
 /// True when results may be kept: small, or not much larger than what they are made of nor, all together, than the
 /// constants of the graph.
@@ -27,7 +29,7 @@ bool worth_keeping(const NodeCase& node, std::span<const TensorInfo> outputs) {
     if (info.present) from += tensor_bytes(info.type, info.dims);
   }
   if (made <= kSmallBytes) return true;
-  return made / 2 <= from && node.known.made_bytes() + made <= kMostGrowth * node.known.constant_bytes();
+  return made / 2 <= from && node.known.made_bytes() + made <= kMaxGrowth * node.known.constant_bytes();
 }
 
 bool all_known(const NodeCase& node) {
@@ -88,9 +90,9 @@ std::vector<std::optional<Tensor>> from_shapes(const NodeCase& node, std::span<c
 
 }  // namespace
 
-NodeCase make_case(const Node& node, const Operator& op, const KnownTable& known, std::vector<TensorInfo> inputs) {
+NodeCase make_case(const Node& node, const Operator& op, const ConstantTable& known, std::vector<TensorInfo> inputs) {
   NodeCase one{node, op, known, std::move(inputs), {}, 0, nullptr};
-  for (ValueId value : node.inputs) one.constants.push_back(known.as_it_lies(value));
+  for (ValueId value : node.inputs) one.constants.push_back(known.unaligned_view(value));
   return one;
 }
 
@@ -111,7 +113,7 @@ std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const Tensor
   AlignedViews aligned(node.known);
   std::vector<ConstTensorView> constants = node.constants;
   for (std::size_t i = 0; i < constants.size(); ++i) {
-    if (node.op.planning_need(i) == InputNeed::kElements) constants[i] = aligned.view(node.node.inputs[i]);
+    if (node.op.planning_use(i) == InputUse::kElements) constants[i] = aligned.view(node.node.inputs[i]);
   }
   return plan_aligned(node, constants, outputs);
 }
@@ -121,9 +123,9 @@ std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span
   return worth_keeping(node, outputs) ? run_now(node, outputs) : std::vector<std::optional<Tensor>>();
 }
 
-int viewed_input(const NodeCase& node, std::span<const TensorInfo> outputs) {
+int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs) {
   if (outputs.size() != 1 || !outputs[0].present) return -1;
-  const int viewed = name_errors(node.node, [&] { return node.op.viewed_input(node.context()); });
+  const int viewed = name_errors(node.node, [&] { return node.op.aliased_input(node.context()); });
   if (viewed < 0) return -1;
   // A view of too few elements would be read past its end.
   const bool exists = viewed < static_cast<int>(node.inputs.size()) && node.inputs[viewed].present;

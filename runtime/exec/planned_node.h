@@ -10,7 +10,7 @@
 
 #include "headway/graph.h"
 #include "headway/operator.h"
-#include "runtime/exec/known_table.h"
+#include "runtime/exec/constant_table.h"
 
 namespace headway {
 
@@ -18,7 +18,7 @@ namespace headway {
 struct NodeCase {
   const Node& node;
   const Operator& op;
-  const KnownTable& known;
+  const ConstantTable& known;
   std::vector<TensorInfo> inputs;
   /// Constants in a file as they lie: enough to infer, since nobody infers from the values of large ones.
   std::vector<ConstTensorView> constants;
@@ -28,7 +28,7 @@ struct NodeCase {
   NodeContext context() const { return {node.attributes, inputs, constants, static_cast<int>(node.outputs.size())}; }
 };
 
-NodeCase make_case(const Node& node, const Operator& op, const KnownTable& known, std::vector<TensorInfo> inputs);
+NodeCase make_case(const Node& node, const Operator& op, const ConstantTable& known, std::vector<TensorInfo> inputs);
 
 /// Checks that the operator inferred as many outputs as the node has, of possible dims.
 std::vector<TensorInfo> infer_node(const NodeCase& node);
@@ -41,7 +41,7 @@ std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const Tensor
 std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs);
 
 /// The input that the node's only output shows, -1 for none. Checks that it has the output's type and element count.
-int viewed_input(const NodeCase& node, std::span<const TensorInfo> outputs);
+int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs);
 
 /// Runs `work`; an Error that leaves it gets the node's name and operator in front of its message.
 template <class Work>

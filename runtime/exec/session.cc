@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
 #include "runtime/exec/execute.h"
 #include "runtime/exec/explain.h"
 #include "runtime/exec/fold.h"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 
 ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known,
@@ -12,11 +14,11 @@ ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownVa
       kept_(known_),
       infos_(graph.num_values(), TensorInfo{DataType::kF32, {}, false}),
       roles_(graph.nodes().size(), NodeRole::kRuns),
-      viewed_inputs_(graph.nodes().size(), -1),
+      aliased_inputs_(graph.nodes().size(), -1),
       viewed_(graph.num_values(), kNoValue) {
   for (std::size_t i = 0; i < inputs.size(); ++i) infos_[graph.inputs()[i].value] = inputs[i];
   for (ValueId value = 0; value < graph.num_values(); ++value) {
-    const ConstTensorView view = known_.as_it_lies(value);
+    const ConstTensorView view = known_.unaligned_view(value);
     if (view) infos_[value] = {view.type, view.dims, true};
   }
   for (std::size_t i = 0; i < roles_.size(); ++i) {
@@ -47,7 +49,7 @@ void ShapePlan::infer_nodes(const Registry& registry) {
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
     if (roles_[i] == NodeRole::kFolded) continue;
     const Node& node = graph_.nodes()[i];
-    if (guard_state(node, [&](ValueId value) { return known_.as_it_lies(value); }) == GuardState::kFail) {
+    if (guard_state(node, [&](ValueId value) { return known_.unaligned_view(value); }) == GuardState::kFail) {
       roles_[i] = NodeRole::kOff;
       continue;
     }
@@ -59,14 +61,14 @@ void ShapePlan::infer_one(std::size_t index, const Registry& registry) {
   const NodeCase one = node_case(index, registry);
   const std::vector<TensorInfo> outputs = infer_node(one);
   for (std::size_t k = 0; k < outputs.size(); ++k) infos_[one.node.outputs[k]] = outputs[k];
-  if (learn(one, outputs, &known_)) {
+  if (fold_node(one, outputs, &known_)) {
     roles_[index] = NodeRole::kFolded;
     return;
   }
-  const int viewed = viewed_input(one, outputs);
+  const int viewed = aliased_input(one, outputs);
   if (viewed < 0) return;
   roles_[index] = NodeRole::kView;
-  viewed_inputs_[index] = viewed;
+  aliased_inputs_[index] = viewed;
   viewed_[one.node.outputs[0]] = one.node.inputs[viewed];
 }
 
@@ -90,21 +92,21 @@ void ShapePlan::mark_unused() {
   }
 }
 
-void ShapePlan::plan_nodes(const Registry& registry, const KnownTable& fixed, const ShapePlan* sibling) {
+void ShapePlan::plan_nodes(const Registry& registry, const ConstantTable& fixed, const ShapePlan* sibling) {
   std::vector<const NodePlan*> siblings(graph_.nodes().size());
   if (sibling != nullptr) {
     for (const Step& step : sibling->steps()) siblings[step.node] = step.plan.get();
   }
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
     if (roles_[i] == NodeRole::kView) {
-      steps_.push_back({i, nullptr, viewed_inputs_[i]});
+      steps_.push_back({i, nullptr, aliased_inputs_[i]});
     } else if (roles_[i] == NodeRole::kRuns) {
       std::vector<TensorInfo> outputs;
       for (ValueId value : graph_.nodes()[i].outputs) outputs.push_back(infos_[value]);
       NodeCase one = node_case(i, registry);
       one.sibling = siblings[i];
       for (std::size_t k = 0; k < std::min<std::size_t>(one.node.inputs.size(), 64); ++k) {
-        if (fixed.as_it_lies(one.node.inputs[k])) one.fixed |= std::uint64_t{1} << k;
+        if (fixed.unaligned_view(one.node.inputs[k])) one.fixed |= std::uint64_t{1} << k;
       }
       steps_.push_back({i, plan_node(one, outputs)});
     }
@@ -169,12 +171,12 @@ void ShapePlan::keep_constants() {
     if (step.plan == nullptr) continue;
     const std::vector<ValueId>& inputs = graph_.nodes()[step.node].inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] != kNoValue && step.plan->need(i) == InputNeed::kElements) as_numbers[inputs[i]] = true;
+      if (inputs[i] != kNoValue && step.plan->use(i) == InputUse::kElements) as_numbers[inputs[i]] = true;
     }
   }
   for (const Graph::Output& output : graph_.outputs()) as_numbers[output.value] = true;
   for (ValueId value = 0; value < graph_.num_values(); ++value) {
-    readable_.push_back(as_numbers[value] ? kept_.view(value) : known_.as_it_lies(value));
+    readable_.push_back(as_numbers[value] ? kept_.view(value) : known_.unaligned_view(value));
   }
 }
 

@@ -29,7 +29,7 @@ enum class NodeRole : std::uint8_t {
 struct Step {
   std::size_t node;                ///< index in the graph
   std::unique_ptr<NodePlan> plan;  ///< null: a view
-  int viewed_input = -1;           ///< of a view
+  int aliased_input = -1;          ///< of a view
 };
 
 class ShapePlan {
@@ -59,19 +59,19 @@ class ShapePlan {
   void infer_nodes(const Registry& registry);
   void infer_one(std::size_t node, const Registry& registry);
   void mark_unused();
-  void plan_nodes(const Registry& registry, const KnownTable& fixed, const ShapePlan* sibling);
+  void plan_nodes(const Registry& registry, const ConstantTable& fixed, const ShapePlan* sibling);
   void plan_values();
   void keep_constants();
   std::vector<int> last_uses() const;
   ValueId root(ValueId value) const;
 
   const Graph& graph_;
-  KnownTable known_;
+  ConstantTable known_;
   AlignedViews kept_;                      // constants in files that steps read as numbers
   std::vector<ConstTensorView> readable_;  // by value, as the steps read it; absent where not known
   std::vector<TensorInfo> infos_;          // by value
   std::vector<NodeRole> roles_;            // by node
-  std::vector<int> viewed_inputs_;         // by node
+  std::vector<int> aliased_inputs_;        // by node
   std::vector<ValueId> viewed_;            // by value; the value that a view shows, else kNoValue
   std::vector<Step> steps_;
   std::vector<TensorInfo> output_infos_;

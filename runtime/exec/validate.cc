@@ -4,6 +4,8 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 namespace {
 
@@ -59,8 +61,8 @@ void InputRules::check_shapes(const Graph& graph, std::span<const T> inputs) con
     const GraphInput& wanted = graph.inputs()[i];
     const auto& axes = axes_[i];
     require(input.present, "input '", input_name(graph, i), "' is absent");
-    require(input.type == wanted.type, "input '", input_name(graph, i), "' is ", name(input.type), ", expected ",
-            name(wanted.type));
+    require(input.type == wanted.type, "input '", input_name(graph, i), "' is ", type_name(input.type), ", expected ",
+            type_name(wanted.type));
     require(input.dims.rank() == static_cast<int>(axes.size()), "input '", input_name(graph, i), "' is ", input.dims,
             " of rank ", input.dims.rank(), ", expected rank ", axes.size());
     for (int a = 0; a < input.dims.rank(); ++a) {

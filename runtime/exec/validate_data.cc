@@ -1,6 +1,7 @@
 // The checks of the memory that a run is given, and of its outputs.
 #include <cstdint>
 
+#include "runtime/base/check.h"
 #include "runtime/exec/validate.h"
 
 namespace headway {
@@ -14,7 +15,7 @@ void check_data(const char* kind, const std::string& label, const BasicTensorVie
   const std::size_t alignment = size_bytes(view.type);
   const std::size_t off = reinterpret_cast<std::uintptr_t>(view.data) % alignment;
   require(off == 0, kind, " '", label, "' lies ", off, " bytes beside a multiple of ", alignment, ", the size of its ",
-          name(view.type), " elements");
+          type_name(view.type), " elements");
   require(view.strides.rank() == view.rank(), kind, " '", label, "' has ", view.strides.rank(), " strides, expected ",
           view.rank());
 }
@@ -44,8 +45,8 @@ void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std
     const std::string& label = graph.outputs()[i].name;
     const TensorView& output = outputs[i];
     require(output.present, "output '", label, "' is absent");
-    require(output.type == expected[i].type, "output '", label, "' is ", name(output.type), ", expected ",
-            name(expected[i].type));
+    require(output.type == expected[i].type, "output '", label, "' is ", type_name(output.type), ", expected ",
+            type_name(expected[i].type));
     require(output.dims == expected[i].dims, "output '", label, "' is ", output.dims, ", expected ", expected[i].dims);
     check_data("output", label, output);
     for (std::size_t k = 0; k < inputs.size(); ++k) {

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "headway/operator.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/check.h"
+
 namespace headway {
 
 ValueId Graph::new_value(const std::string& name) {

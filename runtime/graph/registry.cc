@@ -1,5 +1,6 @@
 // Operators by name.
 #include "headway/operator.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 

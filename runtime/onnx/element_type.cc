@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "runtime/base/check.h"
+
 namespace headway::importer {
 namespace {
 

@@ -5,7 +5,8 @@
 #include <filesystem>
 
 #include "headway/error.h"
-#include "runtime/onnx/names.h"
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 
 namespace headway::importer {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/safetensors/mapped_file.h"
+#include "runtime/base/mapped_file.h"
 
 namespace headway::importer {
 

@@ -4,6 +4,8 @@
 
 #include <google/protobuf/unknown_field_set.h>
 
+#include "runtime/base/check.h"
+
 namespace headway::importer {
 namespace {
 

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "runtime/onnx/names.h"
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 #include "runtime/onnx/node_facts.h"
 #include "runtime/onnx/read_attributes.h"
 #include "runtime/onnx/value_info.h"
@@ -12,7 +13,7 @@ namespace headway::importer {
 namespace {
 
 // Functions that call functions grow exponentially in the size of the file, and deep nests use up the stack.
-constexpr std::size_t kMostNodes = std::size_t{1} << 20;
+constexpr std::size_t kMaxNodes = std::size_t{1} << 20;
 constexpr int kDeepest = 64;
 
 bool makes(const onnx::NodeProto& node, const std::string& value) {
@@ -91,7 +92,7 @@ std::vector<ValueId> GraphBuilder::inputs_of(const onnx::NodeProto& node, const 
 }
 
 void GraphBuilder::add_node(const onnx::NodeProto& node, const Nodes& nodes, Scope* scope) {
-  require(graph_.nodes().size() < kMostNodes, "the graph has more than ", kMostNodes, " nodes");
+  require(graph_.nodes().size() < kMaxNodes, "the graph has more than ", kMaxNodes, " nodes");
   std::vector<ValueId> inputs = inputs_of(node, nodes, *scope);
   const AttributeMap attributes = scope->resolve_all(node);
   const Place place{node, attributes, scope, node_name(node, *scope)};
@@ -174,8 +175,8 @@ void GraphBuilder::add_if(const Place& place, ValueId condition) {
   const int outputs = place.node.output_size();
   std::vector<ValueId> results;
   if (const Tensor* known = graph_.constant(condition)) {
-    require(known->type() == DataType::kBool && known->count() == 1, "has a condition of ", name(known->type()), ' ',
-            known->dims(), ", expected one bool");
+    require(known->type() == DataType::kBool && known->count() == 1, "has a condition of ", type_name(known->type()),
+            ' ', known->dims(), ", expected one bool");
     results = add_branch(place, *known->data<bool>() ? "then_branch" : "else_branch", {});
   } else {
     const std::vector<ValueId> taken = add_branch(place, "then_branch", {condition, true});

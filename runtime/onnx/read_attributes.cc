@@ -1,7 +1,8 @@
 // See read_attributes.h.
 #include "runtime/onnx/read_attributes.h"
 
-#include "runtime/onnx/names.h"
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 
 namespace headway::importer {
 namespace {

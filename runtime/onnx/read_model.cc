@@ -3,8 +3,9 @@
 #include <limits>
 
 #include "headway/onnx.h"
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 #include "runtime/onnx/graph_builder.h"
-#include "runtime/onnx/names.h"
 
 namespace headway {
 namespace {
@@ -74,7 +75,7 @@ OnnxModel read_onnx(const std::string& path) {
   return name_file(path, [&] {
     OnnxModel model = read_model(file->bytes(), file, folder_of(path));
     // What was copied need not stay in memory twice; what is shared comes back from the page cache when it is used.
-    file->forget_pages(file->bytes());
+    file->advise_unneeded(file->bytes());
     return model;
   });
 }

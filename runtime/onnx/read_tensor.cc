@@ -5,9 +5,10 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 #include "runtime/onnx/element_type.h"
-#include "runtime/onnx/mapped_bytes.h"
-#include "runtime/onnx/names.h"
+#include "runtime/onnx/mapped_buffer.h"
 
 namespace headway::importer {
 namespace {
@@ -33,7 +34,7 @@ constexpr std::size_t kWorthMappingBytes = 4096;
 /// Data of a file that outlives the import, or of a buffer that does not (no owner).
 Tensor from_bytes(DataType type, const Dims& dims, Bytes bytes, const std::shared_ptr<const MappedFile>& owner) {
   if (owner && bytes.size() >= kWorthMappingBytes && type != DataType::kBool) {
-    return Tensor::foreign(type, dims, std::make_shared<const MappedBytes>(owner, bytes, size_bytes(type)));
+    return Tensor::foreign(type, dims, std::make_shared<const MappedBuffer>(owner, bytes, size_bytes(type)));
   }
   Tensor tensor(type, dims);
   std::byte* to = tensor.view().data;
@@ -46,14 +47,14 @@ Tensor from_bytes(DataType type, const Dims& dims, Bytes bytes, const std::share
 }
 
 void check_bytes(const onnx::TensorProto& proto, DataType type, const Dims& dims, std::size_t bytes) {
-  require(bytes == tensor_bytes(type, dims), described(proto), " of ", name(type), ' ', dims, " has ", bytes,
+  require(bytes == tensor_bytes(type, dims), described(proto), " of ", type_name(type), ' ', dims, " has ", bytes,
           " bytes of data, expected ", tensor_bytes(type, dims));
 }
 
 template <class To, class List>
 Tensor from_list(const onnx::TensorProto& proto, DataType type, const Dims& dims, const List& list) {
-  require(list.size() == element_count(dims), described(proto), " of ", name(type), ' ', dims, " has ", list.size(),
-          " elements of data, expected ", element_count(dims));
+  require(list.size() == element_count(dims), described(proto), " of ", type_name(type), ' ', dims, " has ",
+          list.size(), " elements of data, expected ", element_count(dims));
   Tensor tensor(type, dims);
   auto* to = reinterpret_cast<To*>(tensor.view().data);
   for (const auto value : list) {

@@ -1,7 +1,8 @@
 // See scope.h.
 #include "runtime/onnx/scope.h"
 
-#include "runtime/onnx/names.h"
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 
 namespace headway::importer {
 

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/base/check.h"
+#include "runtime/base/names.h"
 #include "runtime/onnx/element_type.h"
-#include "runtime/onnx/names.h"
 
 namespace headway::importer {
 namespace {

@@ -2,6 +2,7 @@
 #include "runtime/onnx/wire_format.h"
 
 #include "headway/error.h"
+#include "runtime/base/check.h"
 
 namespace headway::importer {
 namespace {

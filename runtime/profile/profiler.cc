@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headway/error.h"
+#include "runtime/base/check.h"
 #include "runtime/profile/profiler_worker.h"
 
 namespace headway {

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "headway/profiler.h"
-#include "runtime/profile/json_text.h"
+#include "runtime/base/json_text.h"
 #include "runtime/profile/profiler_worker.h"
 
 namespace headway {

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "runtime/safetensors/json_reader.h"
+#include "runtime/base/check.h"
+#include "runtime/base/json_reader.h"
 
 namespace headway {
 namespace {
@@ -147,7 +148,7 @@ void check_layout(const SafetensorsHeader& header, std::int64_t data_bytes, cons
     require(entry.end <= data_bytes, where, " ends at byte ", entry.end, ", the data has ", data_bytes, " bytes");
     const std::int64_t needed = needed_bytes(entry, where);
     require(entry.end - entry.begin == needed, where, " has ", entry.end - entry.begin, " bytes, shape ", entry.dims,
-            " of ", name(entry.type), " needs ", needed);
+            " of ", type_name(entry.type), " needs ", needed);
     by_offset.push_back(&entry);
   }
   std::sort(by_offset.begin(), by_offset.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
@@ -180,7 +181,7 @@ const char* safetensors_type_name(DataType type) {
   for (const TypeName& known : kTypes) {
     if (known.type == type) return known.text;
   }
-  fail(ErrorCode::kInternal, "type ", name(type), " has no safetensors name");
+  fail(ErrorCode::kInternal, "type ", type_name(type), " has no safetensors name");
 }
 
 }  // namespace headway

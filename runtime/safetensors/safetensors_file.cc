@@ -5,9 +5,10 @@
 #include <span>
 
 #include "headway/safetensors.h"
+#include "runtime/base/check.h"
+#include "runtime/base/json_reader.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/safetensors/header.h"
-#include "runtime/safetensors/json_reader.h"
-#include "runtime/safetensors/mapped_file.h"
 
 namespace headway {
 namespace {

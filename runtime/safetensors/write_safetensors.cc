@@ -4,7 +4,8 @@
 #include <span>
 
 #include "headway/safetensors.h"
-#include "runtime/safetensors/atomic_file.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/check.h"
 #include "runtime/safetensors/header.h"
 
 namespace headway {

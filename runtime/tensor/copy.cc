@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "headway/tensor.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {
@@ -84,7 +85,7 @@ void copy_axis(const Loops& loops, int axis, const std::byte* from, std::byte* t
 void copy(const ConstTensorView& from, const TensorView& to) {
   require(from.present && to.present, "copy needs two tensors, the ", from.present ? "destination" : "source",
           " is absent");
-  require(from.type == to.type, "copy from ", name(from.type), " to ", name(to.type), " needs equal types");
+  require(from.type == to.type, "copy from ", type_name(from.type), " to ", type_name(to.type), " needs equal types");
   require(from.dims == to.dims, "copy from ", from.dims, " to ", to.dims, " needs equal dims");
   if (to.count() == 0) return;
   const std::size_t bytes = size_bytes(to.type);

@@ -22,7 +22,7 @@ std::size_t size_bytes(DataType type) {
   return 0;
 }
 
-const char* name(DataType type) {
+const char* type_name(DataType type) {
   switch (type) {
     case DataType::kF32:
       return "f32";

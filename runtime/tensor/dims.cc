@@ -1,5 +1,6 @@
 // Arithmetic on dims: printing, counting with overflow refused, row-major strides. Knows neither types nor memory.
 #include "headway/tensor.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 

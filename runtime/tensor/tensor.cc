@@ -6,6 +6,8 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+
+#include "runtime/base/check.h"
 #endif
 
 namespace headway {
@@ -19,7 +21,8 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 std::size_t tensor_bytes(DataType type, const Dims& dims) {
   const auto count = static_cast<std::uint64_t>(element_count(dims));
   const std::uint64_t limit = std::numeric_limits<std::int64_t>::max();
-  require(count <= limit / size_bytes(type), "the bytes of a tensor of ", name(type), ' ', dims, " do not fit 63 bits");
+  require(count <= limit / size_bytes(type), "the bytes of a tensor of ", type_name(type), ' ', dims,
+          " do not fit 63 bits");
   return count * size_bytes(type);
 }
 
@@ -44,7 +47,7 @@ Tensor::Tensor(DataType type, const Dims& dims) : buffer_(tensor_bytes(type, dim
 Tensor Tensor::shared(DataType type, const Dims& dims, std::shared_ptr<const std::byte> data) {
   require(data != nullptr || element_count(dims) == 0, "the shared memory of a tensor is null");
   require(reinterpret_cast<std::uintptr_t>(data.get()) % headway::size_bytes(type) == 0,
-          "the shared memory of a tensor of ", name(type), " is not aligned to its element");
+          "the shared memory of a tensor of ", type_name(type), " is not aligned to its element");
   Tensor tensor;
   tensor.shared_ = std::move(data);
   tensor.type_ = type;
@@ -52,7 +55,7 @@ Tensor Tensor::shared(DataType type, const Dims& dims, std::shared_ptr<const std
   return tensor;
 }
 
-Tensor Tensor::foreign(DataType type, const Dims& dims, std::shared_ptr<const ForeignBytes> bytes) {
+Tensor Tensor::foreign(DataType type, const Dims& dims, std::shared_ptr<const ExternalBuffer> bytes) {
   require(bytes != nullptr, "the foreign memory of a tensor is null");
   Tensor tensor;
   tensor.foreign_ = std::move(bytes);

@@ -1,5 +1,6 @@
 // Views of views: every method is arithmetic on dims and strides, none touches an element.
 #include "headway/tensor.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "headway/error.h"
+#include "runtime/base/check.h"
 
 namespace headway {
 namespace {
@@ -47,7 +48,7 @@ class GuardedTasks {
 /// in the operator before or in the call before.
 class TaskShares {
  public:
-  TaskShares(std::int64_t tasks, int workers) : count_(std::min<std::int64_t>(workers, kMost)) {
+  TaskShares(std::int64_t tasks, int workers) : count_(std::min<std::int64_t>(workers, kMaxShares)) {
     for (std::int64_t s = 0; s < count_; ++s) {
       shares_[s].next = tasks * s / count_;
       shares_[s].end = tasks * (s + 1) / count_;
@@ -68,13 +69,13 @@ class TaskShares {
   }
 
  private:
-  static constexpr std::int64_t kMost = 64;
+  static constexpr std::int64_t kMaxShares = 64;
   struct alignas(64) Share {
     std::int64_t next;
     std::int64_t end;
   };
   std::int64_t count_;
-  Share shares_[kMost];
+  Share shares_[kMaxShares];
 };
 
 void run_guarded(void* guarded, std::int64_t task, int worker) {

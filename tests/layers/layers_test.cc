@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "headway_test_paths.h"
 #include "tests/layers/rules.h"
 #include "tests/layers/source_tree.h"
 
@@ -82,7 +83,7 @@ const IncludeCase kIncludeCases[] = {
     {"ops/attention/a.cc", "dnnl.hpp", false},
     {"ops/attention/a.cc", "ops/reference/reference.h", true},
     {"ops/attention/a.cc", "headway/graph.h", false},
-    {"ops/attention/a_op.cc", "headway/graph.h", true},
+    {"ops/graph/attention/a.cc", "headway/graph.h", true},
     {"ops/attention/a.cc", "ops/multi_head_attention/packing.h", false},
     {"ops/reference/a.cc", "ops/simd/softmax.h", false},
     {"ops/reference/a.cc", "ops/matmul/matmul.h", false},
@@ -92,7 +93,7 @@ const IncludeCase kIncludeCases[] = {
     {"ops/multi_head_attention/a.cc", "ops/fusion/match.h", false},
     {"ops/fusion/a.cc", "ops/multi_head_attention/packing.h", true},
     {"ops/fusion/a.cc", "headway/graph.h", true},
-    {"ops/register_ops.cc", "headway/operator.h", true},
+    {"ops/graph/register_ops.cc", "headway/operator.h", true},
     {"tools/a.cc", "ops/simd/softmax.h", true},
     {"tools/a.cc", "runtime/tensor/private.h", false},
     {"tools/a.cc", "CLI/CLI.hpp", true},

@@ -68,7 +68,7 @@ std::string describe(const CaseShape& shape) {
   if (s.softcap > 0) text << " softcap " << s.softcap;
   text << " causal " << static_cast<int>(s.causal) << " window " << s.window.left << "," << s.window.right << " mask "
        << static_cast<int>(s.mask) << shape.mask_dims << " key_mask " << static_cast<int>(s.key_mask) << " ["
-       << shape.key_mask_keys << "] polarity " << static_cast<int>(s.mask_polarity) << " tail " << s.visible_tail
+       << shape.key_mask_keys << "] polarity " << static_cast<int>(s.mask_polarity) << " tail " << s.always_visible_keys
        << " empty " << static_cast<int>(s.empty_row) << " scores " << static_cast<int>(s.scores_output) << " hidden "
        << shape.hidden;
   for (const std::int64_t n : shape.lengths) text << " length " << n;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "headway/tensor.h"
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 #include "tests/support/random_data.h"
 
 namespace headway::testing {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headway/safetensors.h"
+#include "headway_test_paths.h"
 
 namespace headway::testing {
 

@@ -23,7 +23,7 @@ namespace headway {
 enum class Causal {
   kNone,
   kTopLeft,      ///< offset 0 (torch is_causal)
-  kBottomRight,  ///< offset Skv − visible_tail − Sq (flash-attention, Hugging Face), whatever the lengths are
+  kBottomRight,  ///< offset Skv − always_visible_keys − Sq (flash-attention, Hugging Face), whatever the lengths are
   kOffset,       ///< an offset per batch, given at run time; may be negative
 };
 
@@ -75,7 +75,7 @@ struct AttentionSpec {
   MaskKind key_mask = MaskKind::kNone;  ///< [B, Skv]: key padding
   MaskPolarity mask_polarity = MaskPolarity::kTrueAttends;  ///< of both masks
   bool key_lengths = false;                                 ///< lengths per batch are given at run time
-  std::int64_t visible_tail = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
+  std::int64_t always_visible_keys = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
   EmptyRow empty_row = EmptyRow::kZero;
   ScoresOutput scores_output = ScoresOutput::kNone;
 };
@@ -90,7 +90,7 @@ struct AttentionArgs {
   ConstTensorView key;          ///< [B, Hkv, Skv, D]
   ConstTensorView value;        ///< [B, Hkv, Skv, Dv]
   ConstTensorView mask;         ///< see AttentionSpec::mask; a last dim n with 1 < n < Skv hides the keys from n on
-  ConstTensorView key_mask;     ///< [B, Skv − visible_tail] or [B, Skv]
+  ConstTensorView key_mask;     ///< [B, Skv − always_visible_keys] or [B, Skv]
   ConstTensorView key_lengths;  ///< [B] i32 or i64, 0 ≤ n ≤ Skv
   ConstTensorView offsets;      ///< [B] i32 or i64, for Causal::kOffset or a window
   TensorView out;               ///< [B, Hq, Sq, Dv]; must not alias an input

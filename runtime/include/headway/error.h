@@ -1,4 +1,4 @@
-// The one exception of the library and the two functions that throw it. Knows nothing of tensors or operators.
+// The one exception of the library. Knows nothing of tensors or operators.
 #pragma once
 
 #include <sstream>
@@ -26,6 +26,8 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+namespace detail {  // not part of the API
+
 /// Throws Error(code) with the parts written one after the other.
 template <class... Parts>
 [[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
@@ -41,5 +43,7 @@ void require(bool ok, const Parts&... parts) {
     fail(ErrorCode::kInvalidArgument, parts...);
   }
 }
+
+}  // namespace detail
 
 }  // namespace headway

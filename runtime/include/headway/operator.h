@@ -71,7 +71,7 @@ struct RunContext {
 };
 
 /// What a plan or a run needs of an input.
-enum class InputNeed : std::uint8_t {
+enum class InputUse : std::uint8_t {
   kElements,  ///< it is read as numbers, so it must be aligned
   kBytes,     ///< it is read as bytes, at any alignment
   kNothing,   ///< it is not read: by a run, since its values went into the plan
@@ -90,9 +90,9 @@ class NodePlan {
   virtual void run(const RunContext& context, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) const = 0;
   /// Asked of inputs that are constants: weights that a plan has packed need not stay in memory beside it.
-  virtual InputNeed need(std::size_t input) const {
+  virtual InputUse use(std::size_t input) const {
     static_cast<void>(input);
-    return InputNeed::kElements;
+    return InputUse::kElements;
   }
   /// One line or more: which implementation, its tiles and bytes, why not a better one.
   virtual std::string explain() const { return {}; }
@@ -114,15 +114,15 @@ class Operator {
   }
   /// The input whose elements, in row-major order, are those of the only output under the dims that infer() gave
   /// (Reshape, Squeeze, Identity): the node becomes a view and is neither planned nor run. -1, the default: none.
-  virtual int viewed_input(const NodeContext& node) const {
+  virtual int aliased_input(const NodeContext& node) const {
     static_cast<void>(node);
     return -1;
   }
   /// What plan() needs of an input that is a constant. Anything but kElements spares a large table in a file its
   /// aligned copy.
-  virtual InputNeed planning_need(std::size_t input) const {
+  virtual InputUse planning_use(std::size_t input) const {
     static_cast<void>(input);
-    return InputNeed::kElements;
+    return InputUse::kElements;
   }
   /// A plan for these shapes. `outputs` is what infer() gave.
   virtual std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo> outputs) const = 0;

@@ -20,7 +20,7 @@ enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI8, kU8, kI32, kI
 /// Bytes of one element.
 std::size_t size_bytes(DataType type);
 /// "f32", "bool", …: the names that messages and files use.
-const char* name(DataType type);
+const char* type_name(DataType type);
 
 /// bf16 as stored: the upper half of an f32. Arithmetic is done in f32.
 struct BFloat16 {
@@ -54,7 +54,7 @@ class Dims {
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   explicit Dims(std::span<const std::int64_t> values) {
-    require(values.size() <= kMaxRank, "rank is ", values.size(), ", at most ", kMaxRank, " is supported");
+    detail::require(values.size() <= kMaxRank, "rank is ", values.size(), ", at most ", kMaxRank, " is supported");
     for (std::int64_t v : values) values_[rank_++] = v;
   }
 
@@ -65,7 +65,7 @@ class Dims {
   const std::int64_t* begin() const { return values_; }
   const std::int64_t* end() const { return values_ + rank_; }
   void push_back(std::int64_t value) {
-    require(rank_ < kMaxRank, "rank would be ", rank_ + 1, ", at most ", kMaxRank, " is supported");
+    detail::require(rank_ < kMaxRank, "rank would be ", rank_ + 1, ", at most ", kMaxRank, " is supported");
     values_[rank_++] = value;
   }
   friend bool operator==(const Dims& a, const Dims& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
@@ -114,7 +114,8 @@ struct BasicTensorView {
   /// Typed pointer to the first element; throws kInvalidArgument when `T` is not the view's type.
   template <class T>
   auto as() const {
-    require(type == data_type_of<T>(), "tensor is ", name(type), ", expected ", name(data_type_of<T>()));
+    detail::require(type == data_type_of<T>(), "tensor is ", type_name(type), ", expected ",
+                    type_name(data_type_of<T>()));
     using Pointer = std::conditional_t<std::is_const_v<Byte>, const T*, T*>;
     return reinterpret_cast<Pointer>(data);
   }
@@ -165,17 +166,17 @@ class AlignedBuffer {
 };
 
 /// Memory of somebody else that is never written: a stretch of a mapped file, at any alignment. Thread-safe.
-class ForeignBytes {
+class ExternalBuffer {
  public:
-  virtual ~ForeignBytes() = default;
+  virtual ~ExternalBuffer() = default;
   /// As they lie.
   virtual const std::byte* bytes() const = 0;
   /// Aligned to an element: where they lie, or a copy that all holders of the result share and the last one frees.
   virtual std::shared_ptr<const std::byte> aligned() const = 0;
   /// The same, for as long as this object lives.
-  virtual const std::byte* pinned() const = 0;
+  virtual const std::byte* aligned_view() const = 0;
   /// A hint that nobody reads them soon: memory that reading has filled may be let go.
-  virtual void forget() const = 0;
+  virtual void advise_unneeded() const = 0;
 };
 
 /// A contiguous tensor that owns its memory, or shares memory that is never written. Elements are not initialised.
@@ -189,20 +190,20 @@ class Tensor {
   static Tensor shared(DataType type, const Dims& dims, std::shared_ptr<const std::byte> data);
   /// Shares `bytes`, tensor_bytes(type, dims) of them; read-only as above. `view()` may make an aligned copy, which
   /// stays.
-  static Tensor foreign(DataType type, const Dims& dims, std::shared_ptr<const ForeignBytes> bytes);
+  static Tensor foreign(DataType type, const Dims& dims, std::shared_ptr<const ExternalBuffer> bytes);
 
   DataType type() const { return type_; }
   const Dims& dims() const { return dims_; }
   std::int64_t count() const { return element_count(dims_); }
   bool is_shared() const { return shared_ != nullptr || foreign_ != nullptr; }
   /// Null unless made by foreign().
-  const ForeignBytes* foreign() const { return foreign_.get(); }
+  const ExternalBuffer* foreign() const { return foreign_.get(); }
   TensorView view() {
-    require(!is_shared(), "tensor shares memory that is read-only");
+    detail::require(!is_shared(), "tensor shares memory that is read-only");
     return {buffer_.data(), type_, dims_};
   }
   ConstTensorView view() const {
-    const std::byte* bytes = foreign_ ? foreign_->pinned() : shared_ ? shared_.get() : buffer_.data();
+    const std::byte* bytes = foreign_ ? foreign_->aligned_view() : shared_ ? shared_.get() : buffer_.data();
     return {bytes, type_, dims_};
   }
   template <class T>
@@ -217,7 +218,7 @@ class Tensor {
  private:
   AlignedBuffer buffer_;
   std::shared_ptr<const std::byte> shared_;
-  std::shared_ptr<const ForeignBytes> foreign_;
+  std::shared_ptr<const ExternalBuffer> foreign_;
   DataType type_ = DataType::kF32;
   Dims dims_;
 };

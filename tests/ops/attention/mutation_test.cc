@@ -207,9 +207,9 @@ TEST_P(Comparator, RejectsANumberWhereNanBelongs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Mutations, ::testing::Values(DataType::kF32, DataType::kBF16),
-                         [](const auto& test) { return std::string(headway::name(test.param)); });
+                         [](const auto& test) { return std::string(headway::type_name(test.param)); });
 INSTANTIATE_TEST_SUITE_P(Types, Comparator, ::testing::Values(DataType::kF32, DataType::kBF16),
-                         [](const auto& test) { return std::string(headway::name(test.param)); });
+                         [](const auto& test) { return std::string(headway::type_name(test.param)); });
 
 }  // namespace
 }  // namespace headway::testing

@@ -56,7 +56,7 @@ TEST(SpecRefusals, NameTheFieldAndBothNumbers) {
   expect_spec_refused({"scale", "inf"}, [](AttentionSpec& s) { s.scale = INFINITY; });
   expect_spec_refused({"window.left", "-2"}, [](AttentionSpec& s) { s.window.left = -2; });
   expect_spec_refused({"window.right", "-7"}, [](AttentionSpec& s) { s.window.right = -7; });
-  expect_spec_refused({"visible_tail", "33", "32"}, [](AttentionSpec& s) { s.visible_tail = 33; });
+  expect_spec_refused({"always_visible_keys", "33", "32"}, [](AttentionSpec& s) { s.always_visible_keys = 33; });
   expect_spec_refused({"num_heads", "mean"}, [](AttentionSpec& s) {
     s.num_heads = s.num_kv_heads = 0;
     s.scores_output = ScoresOutput::kMeanProbabilities;
@@ -67,7 +67,7 @@ TEST(SpecRefusals, OtherTypesAreUnsupported) {
   AttentionSpec spec = good_spec();
   for (const DataType type : {DataType::kF16, DataType::kF64, DataType::kI8}) {
     spec.type = type;
-    expect_error(ErrorCode::kUnsupported, {name(type), "f32 or bf16"}, [&] { const Attention attention(spec); });
+    expect_error(ErrorCode::kUnsupported, {type_name(type), "f32 or bf16"}, [&] { const Attention attention(spec); });
   }
 }
 
@@ -160,7 +160,7 @@ TEST_F(ArgRefusals, Mixtures) {
     const auto refused = [&](const char* argument, const auto& spoil) {
       AttentionArgs args = problem.args();
       spoil(args);
-      expect_error(ErrorCode::kInvalidArgument, {std::string(argument) + " is " + name(wrong), name(type)},
+      expect_error(ErrorCode::kInvalidArgument, {std::string(argument) + " is " + type_name(wrong), type_name(type)},
                    [&] { run(args); });
     };
     refused("query", [&](AttentionArgs& a) { a.query.type = wrong; });
@@ -266,8 +266,8 @@ TEST(Selection, Bf16GoesToOnednnWhereItIsFaster) {
     EXPECT_EQ(attention.implementation(), implementation) << attention.explain();
     EXPECT_NE(attention.explain().find(text), std::string::npos) << attention.explain();
   };
-  const bool takes_it = onednn_tiles_refusal(spec).empty();
-  const bool pairs = cpu_is_amd() && bf16_pairs_refusal(spec).empty();
+  const bool takes_it = onednn_tiles_why_impossible(spec).empty();
+  const bool pairs = cpu_is_amd() && bf16_pairs_why_impossible(spec).empty();
   const auto expect_own = [&](const AttentionSpec& asked) {
     expect_run_by(asked, pairs ? "bf16_pairs" : "tiled", pairs ? "pairs" : "widened");
   };

@@ -23,7 +23,7 @@ CaseShape random_masks(std::uint64_t seed) {
   spec.query_len = random.between(1, 20);
   spec.key_len = random.between(1, 40);
   spec.head_dim = 1;
-  spec.visible_tail = random.chance(0.4) ? random.between(0, std::min<std::int64_t>(spec.key_len, 3)) : 0;
+  spec.always_visible_keys = random.chance(0.4) ? random.between(0, std::min<std::int64_t>(spec.key_len, 3)) : 0;
   spec.causal = static_cast<Causal>(random.below(4));
   if (random.chance(0.5)) spec.window = {random.between(-1, 12), random.between(-1, 12)};
   const bool own_window = spec.causal == Causal::kNone && (spec.window.left >= 0 || spec.window.right >= 0);
@@ -37,7 +37,7 @@ CaseShape random_masks(std::uint64_t seed) {
   spec.key_mask = static_cast<MaskKind>(random.below(3));
   spec.mask_polarity = static_cast<MaskPolarity>(random.below(2));
   const auto or_one = [&](std::int64_t n) { return random.chance(0.5) ? 1 : n; };
-  const std::int64_t before_tail = spec.key_len - spec.visible_tail;
+  const std::int64_t before_tail = spec.key_len - spec.always_visible_keys;
   std::int64_t keys = random.pick({spec.key_len, before_tail, std::int64_t{1}});
   if (spec.key_len > 3 && random.chance(0.3)) keys = random.between(2, spec.key_len - 1);
   shape.mask_dims = {or_one(spec.batch), or_one(spec.num_heads), or_one(spec.query_len), keys};

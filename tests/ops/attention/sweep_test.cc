@@ -12,7 +12,7 @@ const std::vector<std::int64_t> kWidths = {1, 3, 5, 8, 16, 17, 32, 48, 64, 80, 1
 const std::vector<std::int64_t> kHeads = {1, 2, 3, 7, 8, 12, 32};
 
 Dims random_mask_dims(const AttentionSpec& spec, Random& random) {
-  const std::int64_t before_tail = spec.key_len - spec.visible_tail;
+  const std::int64_t before_tail = spec.key_len - spec.always_visible_keys;
   std::int64_t keys = random.pick({spec.key_len, spec.key_len, before_tail, std::int64_t{1}});
   if (spec.key_len > 3 && random.chance(0.15)) keys = random.between(2, spec.key_len - 1);
   const auto or_one = [&](std::int64_t n) { return random.chance(0.35) ? 1 : n; };
@@ -52,7 +52,7 @@ void choose_sizes(AttentionSpec& spec, Random& random) {
 
 void choose_masks(CaseShape& shape, Random& random) {
   AttentionSpec& spec = shape.spec;
-  if (random.chance(0.15)) spec.visible_tail = std::min<std::int64_t>(random.between(1, 2), spec.key_len);
+  if (random.chance(0.15)) spec.always_visible_keys = std::min<std::int64_t>(random.between(1, 2), spec.key_len);
   spec.causal = random.pick({Causal::kNone, Causal::kNone, Causal::kTopLeft, Causal::kBottomRight, Causal::kOffset});
   if (random.chance(0.25)) spec.window = {random.pick({-1, 0, 3, 16, 40}), random.pick({-1, 0, 3, 16})};
   const bool own_window = spec.causal == Causal::kNone && (spec.window.left >= 0 || spec.window.right >= 0);
@@ -69,7 +69,7 @@ void choose_masks(CaseShape& shape, Random& random) {
   if (random.chance(0.1)) spec.empty_row = EmptyRow::kNan;
   shape.hidden = random.pick({0.1, 0.3, 0.7, 0.98});
   if (spec.mask != MaskKind::kNone) shape.mask_dims = random_mask_dims(spec, random);
-  if (random.chance(0.5)) shape.key_mask_keys = spec.key_len - spec.visible_tail;
+  if (random.chance(0.5)) shape.key_mask_keys = spec.key_len - spec.always_visible_keys;
 }
 
 CaseShape random_shape(std::uint64_t seed) {

@@ -7,6 +7,7 @@
 
 #include "headway/register_ops.h"
 #include "headway/session.h"
+#include "runtime/base/check.h"
 #include "tests/support/random_data.h"
 
 namespace headway::testing {

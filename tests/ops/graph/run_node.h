@@ -5,7 +5,8 @@
 
 #include <cmath>
 
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
+#include "runtime/base/check.h"
 #include "tests/ops/graph/run_graph.h"
 #include "tests/runtime/error_of.h"
 
@@ -67,7 +68,7 @@ inline std::vector<double> as_doubles(const Tensor& tensor) {
 
 /// Exact, except that NaN equals NaN.
 inline void expect_tensor(const Tensor& got, DataType type, const Dims& dims, const std::vector<double>& values) {
-  EXPECT_EQ(got.type(), type) << name(got.type());
+  EXPECT_EQ(got.type(), type) << type_name(got.type());
   ASSERT_EQ(got.dims(), dims) << got.dims();
   const std::vector<double> elements = as_doubles(got);
   ASSERT_EQ(elements.size(), values.size());

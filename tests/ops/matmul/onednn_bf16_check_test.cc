@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/base/numeric.h"
 #include "ops/matmul/onednn_adapter.h"
-#include "ops/numeric.h"
+#include "runtime/base/check.h"
 #include "tests/runtime/error_of.h"
 
 namespace headway::onednn {

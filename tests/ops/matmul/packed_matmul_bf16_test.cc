@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_bf16_check.h"
-#include "ops/numeric.h"
 #include "ops/simd/target.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"

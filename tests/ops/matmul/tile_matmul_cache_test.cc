@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_bf16_check.h"
-#include "ops/numeric.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"

@@ -179,7 +179,7 @@ TEST_P(LayerContract, ReportsItsWork) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Implementations, LayerContract, ::testing::ValuesIn(all_ways()),
-                         [](const auto& test) { return test.param.implementation + "_" + name(test.param.type); });
+                         [](const auto& test) { return test.param.implementation + "_" + type_name(test.param.type); });
 
 TEST(LayerErrors, SpecsNameBothNumbers) {
   LayerCase layer(plain());

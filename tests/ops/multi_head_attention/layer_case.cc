@@ -6,8 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
-#include "ops/numeric.h"
 #include "ops/reference/reference_mha.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"
@@ -59,7 +59,7 @@ std::string describe(const LayerShape& l) {
   const MultiHeadAttentionSpec& s = l.spec;
   const AttentionSpec& a = s.attention;
   std::ostringstream text;
-  text << name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim
+  text << type_name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim
        << " kdim " << s.kdim << " vdim " << s.vdim << " H " << s.num_heads << "/" << s.num_kv_heads << " D "
        << s.head_dim << "/" << s.value_head_dim << " self " << s.self_attention << " biases " << l.biases << " bias_kv "
        << l.bias_kv << " zero " << s.add_zero_attention << " seq first " << l.sequence_first << " padded "

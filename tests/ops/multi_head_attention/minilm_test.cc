@@ -5,6 +5,7 @@
 
 #include "headway/multi_head_attention.h"
 #include "headway/safetensors.h"
+#include "headway_test_paths.h"
 #include "tests/support/paths.h"
 
 namespace headway::testing {

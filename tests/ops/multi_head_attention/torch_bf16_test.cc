@@ -10,9 +10,9 @@
 #include <limits>
 #include <map>
 
-#include "ops/attention/narrow.h"
+#include "ops/base/narrow.h"
+#include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
-#include "ops/numeric.h"
 #include "ops/reference/reference_mha.h"
 #include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/numeric.h"
+#include "ops/base/numeric.h"
 #include "ops/simd/target.h"
 
 namespace headway::testing {

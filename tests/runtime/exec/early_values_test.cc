@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headway/session.h"
+#include "runtime/base/check.h"
 #include "tests/runtime/error_of.h"
 #include "tests/runtime/exec/test_operators.h"
 
@@ -20,7 +21,7 @@ class EarlyOperator : public FunctionOperator {
   std::vector<Tensor> known_values(const NodeContext& node) const override {
     return known ? known(node) : std::vector<Tensor>{};
   }
-  int viewed_input(const NodeContext&) const override { return viewed; }
+  int aliased_input(const NodeContext&) const override { return viewed; }
 };
 
 void must_not_run(const RunContext&, std::span<const ConstTensorView>, std::span<const TensorView>) {

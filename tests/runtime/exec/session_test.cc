@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/base/check.h"
 #include "tests/runtime/error_of.h"
 #include "tests/runtime/exec/test_operators.h"
 

@@ -18,6 +18,7 @@
 
 #include "headway/operator.h"
 #include "headway/session.h"
+#include "runtime/base/check.h"
 
 namespace headway::testing {
 

@@ -12,6 +12,7 @@
 #include "headway/register_ops.h"
 #include "headway/safetensors.h"
 #include "headway/session.h"
+#include "headway_test_paths.h"
 
 namespace headway::testing_onnx {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "headway/safetensors.h"
-#include "tests/runtime/safetensors/scratch_file.h"
+#include "tests/support/scratch_file.h"
 
 namespace headway {
 namespace {

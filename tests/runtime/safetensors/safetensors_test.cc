@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/runtime/safetensors/scratch_file.h"
+#include "tests/support/scratch_file.h"
 
 namespace headway {
 namespace {
@@ -41,7 +41,7 @@ TEST(Safetensors, EveryTypeAndRankSurvives) {
   std::map<std::string, ConstTensorView> views;
   for (const DataType type : types) {
     for (const Dims& dims : shapes) {
-      const std::string key = std::string(name(type)) + " \"\\\n\u00e9 " + std::to_string(tensors.size());
+      const std::string key = std::string(type_name(type)) + " \"\\\n\u00e9 " + std::to_string(tensors.size());
       views[key] = tensors.emplace(key, numbered(type, dims)).first->second.view();
     }
   }

@@ -73,7 +73,7 @@ TEST_P(Copy, Empty) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Copy,
                          ::testing::Values(DataType::kF32, DataType::kF64, DataType::kBF16, DataType::kBool),
-                         [](const auto& test) { return std::string(name(test.param)); });
+                         [](const auto& test) { return std::string(type_name(test.param)); });
 
 TEST(CopyRefuses, OtherDimsAndTypes) {
   float a[6] = {};

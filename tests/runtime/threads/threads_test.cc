@@ -11,6 +11,7 @@
 
 #include "headway/error.h"
 #include "headway/threads.h"
+#include "runtime/base/check.h"
 #include "tests/runtime/error_of.h"
 #include "tests/runtime/host_pool.h"
 #include "tests/runtime/sanitizers.h"

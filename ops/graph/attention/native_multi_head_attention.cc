@@ -1,0 +1,159 @@
+// The MultiHeadAttention operator; see register_ops.h for attributes. Inputs, in order (? optional):
+//   query, key?, value?, w_q, w_k, w_v, w_o, b_q?, b_k?, b_v?, b_o?, bias_k?, bias_v?, mask?, key_mask?, key_lengths?,
+//   offsets?
+#include "headway/multi_head_attention.h"
+#include "ops/attention/known_mask.h"
+#include "ops/graph/attention/attributes.h"
+#include "ops/graph/operators.h"
+#include "ops/multi_head_attention/mha_spec.h"
+#include "runtime/base/check.h"
+
+namespace headway {
+namespace {
+
+enum At : std::size_t { kQuery, kKey, kValue, kWq, kWk, kWv, kWo, kBq, kBk, kBv, kBo, kBiasK, kBiasV, kMask };
+constexpr MaskInputs kMasksAt{.mask = kMask, .key_mask = kMask + 1, .key_lengths = kMask + 2, .offsets = kMask + 3};
+constexpr std::size_t kMaxInputs = kMask + 4;
+const char* const kNames[] = {"query", "key", "value", "w_q", "w_k",    "w_v",   "w_o",
+                              "b_q",   "b_k", "b_v",   "b_o", "bias_k", "bias_v"};
+
+bool is_given(const NodeContext& node, std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; }
+
+/// An input that is packed at plan time; absent when it is optional and was left out.
+ConstTensorView constant(const NodeContext& node, std::size_t i, bool optional) {
+  if (optional && !is_given(node, i)) return {};
+  require(is_given(node, i), "MultiHeadAttention ", kNames[i], " is missing");
+  require(i < node.constants.size() && node.constants[i], "MultiHeadAttention ", kNames[i],
+          " is computed at run time, expected a constant");
+  return node.constants[i];
+}
+
+MultiHeadAttentionWeights weights_of(const NodeContext& node) {
+  MultiHeadAttentionWeights w;
+  w.query = constant(node, kWq, false);
+  w.key = constant(node, kWk, false);
+  w.value = constant(node, kWv, false);
+  w.output = constant(node, kWo, false);
+  w.query_bias = constant(node, kBq, true);
+  w.key_bias = constant(node, kBk, true);
+  w.value_bias = constant(node, kBv, true);
+  w.output_bias = constant(node, kBo, true);
+  w.bias_k = constant(node, kBiasK, true);
+  w.bias_v = constant(node, kBiasV, true);
+  if (node.attributes.text("weights", "out_in") == "in_out") {
+    for (ConstTensorView* view : {&w.query, &w.key, &w.value, &w.output}) {
+      require(view->rank() == 2, "MultiHeadAttention weight has rank ", view->rank(), ", expected 2");
+      *view = view->permuted({1, 0});
+    }
+  }
+  return w;
+}
+
+const Dims& input_dims(const NodeContext& node, std::size_t i) {
+  const Dims& dims = node.inputs[i].dims;
+  check_f32_or_bf16("MultiHeadAttention", node, i);
+  require(dims.rank() == 3, "MultiHeadAttention ", kNames[i], " has rank ", dims.rank(), ", expected 3");
+  return dims;
+}
+
+MultiHeadAttentionSpec spec_of(const NodeContext& node) {
+  check_inputs("MultiHeadAttention", node, 1, kMaxInputs);
+  const Attributes& a = node.attributes;
+  const Dims& q = input_dims(node, kQuery);
+  MultiHeadAttentionSpec spec;
+  spec.type = node.inputs[kQuery].type;
+  spec.batch = q[0];
+  spec.query_len = q[1];
+  spec.embed_dim = q[2];
+  require(is_given(node, kKey) == is_given(node, kValue),
+          "MultiHeadAttention has one of key and value, expected both or "
+          "neither");
+  spec.self_attention = !is_given(node, kKey) || a.integer("self_attention", 0) != 0;
+  if (is_given(node, kKey)) {
+    spec.key_len = input_dims(node, kKey)[1];
+    spec.kdim = input_dims(node, kKey)[2];
+    spec.vdim = input_dims(node, kValue)[2];
+  }
+  spec.num_heads = a.integer("num_heads");
+  spec.num_kv_heads = a.integer("num_kv_heads", 0);
+  spec.head_dim = a.integer("head_dim", 0);
+  spec.value_head_dim = a.integer("value_head_dim", 0);
+  spec.add_zero_attention = a.integer("add_zero_attention", 0) != 0;
+  spec.attention = attention_spec_of(node, kMasksAt);
+  return spec;
+}
+
+MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
+  MultiHeadAttentionSpec spec = spec_of(node);
+  const bool appends = spec.add_zero_attention || is_given(node, kBiasK);
+  if (appends || node.constants.size() <= kMask || !node.constants[kMask]) return spec;
+  AttentionSpec sized = spec.attention;
+  sized.query_len = spec.query_len;
+  sized.key_len = spec.self_attention ? spec.query_len : spec.key_len;
+  use_known_mask(node.constants[kMask], &sized);
+  spec.attention.mask = sized.mask;
+  spec.attention.causal = sized.causal;
+  return spec;
+}
+
+class MultiHeadAttentionPlan : public NodePlan {
+ public:
+  explicit MultiHeadAttentionPlan(const NodeContext& node)
+      : layer_(with_known_mask(node), weights_of(node), attention_options_of(node), same_weights(node)) {}
+  std::size_t workspace_bytes(int workers) const override { return layer_.workspace_bytes(workers); }
+  std::string explain() const override { return layer_.explain(); }
+  InputUse use(std::size_t input) const override {
+    return input >= kWq && input <= kWo ? InputUse::kNothing : InputUse::kElements;  // packed
+  }
+  void run(const RunContext& context, std::span<const ConstTensorView> inputs,
+           std::span<const TensorView> outputs) const override {
+    MultiHeadAttentionArgs args;
+    args.query = inputs[kQuery];
+    args.key = for_all_batches(optional_input(inputs, kKey));
+    args.value = for_all_batches(optional_input(inputs, kValue));
+    if (layer_.spec().attention.mask != MaskKind::kNone) args.mask = inputs[kMasksAt.mask];
+    args.key_mask = optional_input(inputs, kMasksAt.key_mask);
+    args.key_lengths = optional_input(inputs, kMasksAt.key_lengths);
+    args.offsets = optional_input(inputs, kMasksAt.offsets);
+    args.out = outputs[0];
+    if (layer_.spec().attention.scores_output != ScoresOutput::kNone) args.scores = outputs[1];
+    layer_.run(args, context.workspace, context.threads, context.profiler);
+  }
+
+ private:
+  /// One batch entry of keys or values may stand for all, as in the product of matrices that the node may come from.
+  ConstTensorView for_all_batches(const ConstTensorView& view) const {
+    if (!view || view.dims[0] != 1 || layer_.spec().batch == 1) return view;
+    return view.broadcast_to({layer_.spec().batch, view.dims[1], view.dims[2]});
+  }
+
+  /// The layer of another shape, where no weight depends on shapes.
+  static const MultiHeadAttention* same_weights(const NodeContext& node) {
+    const auto* sibling =
+        sharing_plan<MultiHeadAttentionPlan>(node, {kWq, kWk, kWv, kWo, kBq, kBk, kBv, kBo, kBiasK, kBiasV});
+    return sibling != nullptr ? &sibling->layer_ : nullptr;
+  }
+
+  MultiHeadAttention layer_;
+};
+
+class MultiHeadAttentionOp : public Operator {
+ public:
+  std::string_view name() const override { return "MultiHeadAttention"; }
+  std::vector<TensorInfo> infer(const NodeContext& node) const override {
+    const MultiHeadAttentionSpec spec = complete_spec(spec_of(node), is_given(node, kBiasK));
+    check_weights(spec, weights_of(node));
+    std::vector<TensorInfo> outputs{{spec.type, {spec.batch, spec.query_len, spec.embed_dim}}};
+    if (spec.attention.scores_output != ScoresOutput::kNone) outputs.push_back(scores_info(spec.attention));
+    return outputs;
+  }
+  std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
+    return std::make_unique<MultiHeadAttentionPlan>(node);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operator> make_multi_head_attention_op() { return std::make_unique<MultiHeadAttentionOp>(); }
+
+}  // namespace headway

@@ -1,0 +1,43 @@
+// What a node of ONNX's Attention asks for, as the native spec plus what the native one has no word for: a past, packed
+// heads, narrow types. Decides the semantics (those of onnx 1.23); moves no data.
+#pragma once
+
+#include "headway/attention.h"
+#include "headway/operator.h"
+
+namespace headway {
+
+/// Positions of the inputs and of the outputs.
+struct OnnxAttentionAt {
+  static constexpr std::size_t kQuery = 0, kKey = 1, kValue = 2, kMask = 3, kPastKey = 4, kPastValue = 5, kLengths = 6;
+  static constexpr std::size_t kOut = 0, kPresentKey = 1, kPresentValue = 2, kScores = 3;
+};
+
+/// How the numbers are computed.
+enum class OnnxArithmetic {
+  kNative,         ///< f32 throughout: headway::Attention
+  kDouble,         ///< f64 throughout: the reference
+  kPerOpRounding,  ///< f16 or bf16, or a softmax narrower than its inputs: every step rounded
+};
+
+struct OnnxAttention {
+  AttentionSpec core;         ///< over all keys, past included
+  std::int64_t past = 0;      ///< keys of the past
+  bool has_past = false;      ///< given, even if empty
+  bool packed_heads = false;  ///< query, key, value and out are [B, S, H·D]
+  DataType type;              ///< of query, key, out and scores
+  DataType value_type;        ///< of value
+  DataType softmax_type;      ///< of the softmax
+  OnnxArithmetic arithmetic = OnnxArithmetic::kNative;
+  bool gives_offsets = false;  ///< the run makes AttentionArgs::offsets: past, or length − Sq
+  bool pads_mask = false;      ///< the mask has one column that stands for the first key only
+  std::size_t outputs = 1;     ///< of the node
+};
+
+/// Throws kInvalidArgument naming the input and both numbers.
+OnnxAttention read_onnx_attention(const NodeContext& node);
+
+/// Types and dims of the node's outputs.
+std::vector<TensorInfo> onnx_attention_outputs(const OnnxAttention& a);
+
+}  // namespace headway

@@ -1,0 +1,147 @@
+// Arithmetic on two or more tensors: Add, Sub, Mul, Div, Mod, and Max, Min, Sum, Mean of any number. Decides the kernel
+// of a type; the traversal is BroadcastLoop's.
+#include "ops/graph/elementwise/arithmetic.h"
+#include "ops/graph/elementwise/binary_row.h"
+#include "ops/graph/elementwise/broadcast_loop.h"
+#include "ops/graph/operators.h"
+#include "ops/graph/table_op.h"
+#include "runtime/base/check.h"
+
+namespace headway {
+namespace {
+
+using KernelOf = BinaryKernel (*)(DataType);
+
+template <class F>
+BinaryKernel plain_kernel(DataType type) {
+  return visit_type(type, [](auto kind) -> BinaryKernel {
+    using T = decltype(kind);
+    if constexpr (std::is_same_v<T, bool>) {
+      return nullptr;
+    } else {
+      return &binary_row<T, T, F>;
+    }
+  });
+}
+
+/// The four that models spend time in have kernels of their own for f32.
+template <class F, BinaryKernel ElementwiseKernels::*kVectorised>
+BinaryKernel hot_kernel(DataType type) {
+  return type == DataType::kF32 ? elementwise_kernels().*kVectorised : plain_kernel<F>(type);
+}
+
+Infos infer_two(const char* op, const NodeContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 0, kNumericTypes);
+  check_same_type(op, node, 0, 1);
+  return {{node.inputs[0].type, broadcast_dims(op, node.inputs[0].dims, node.inputs[1].dims)}};
+}
+
+OpFunctions two(KernelOf kernel_of) {
+  return {.infer = infer_two, .plan = [kernel_of](const char*, const NodeContext& node, const Infos& outputs) {
+            const BinaryKernel kernel = kernel_of(outputs[0].type);
+            const auto bytes = static_cast<std::int64_t>(size_bytes(outputs[0].type));
+            const BroadcastLoop loop(outputs[0].dims, {node.inputs[0].dims, node.inputs[1].dims});
+            return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {
+              loop.run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+                kernel({.a = inputs[0].data + piece.operand[0] * bytes,
+                        .a_step = loop.step(0),
+                        .b = inputs[1].data + piece.operand[1] * bytes,
+                        .b_step = loop.step(1),
+                        .out = results[0].data + piece.out * bytes,
+                        .n = piece.n});
+              });
+            });
+          }};
+}
+
+Infos infer_many(const char* op, const NodeContext& node) {
+  require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
+  check_inputs(op, node, node.inputs.size(), node.inputs.size());
+  check_type(op, node, 0, kNumericTypes);
+  Dims dims = node.inputs[0].dims;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    check_same_type(op, node, 0, i);
+    dims = broadcast_dims(op, dims, node.inputs[i].dims);
+  }
+  return {{node.inputs[0].type, dims}};
+}
+
+/// y[i] *= factor, which is exact enough for a mean: one rounding more.
+void scale_row(DataType type, std::byte* data, std::int64_t n, double factor) {
+  visit_type(type, [&](auto kind) {
+    using T = decltype(kind);
+    if constexpr (kIsFloat<T>) {
+      auto* y = reinterpret_cast<T*>(data);
+      for (std::int64_t i = 0; i < n; ++i) y[i] = convert<T>(static_cast<double>(widen(y[i])) * factor);
+    }
+  });
+}
+
+/// The first input is spread over the output, the others are taken in one after the other, in place.
+OpFunctions many(KernelOf kernel_of, bool mean = false) {
+  return {.infer =
+              [mean](const char* op, const NodeContext& node) {
+                Infos outputs = infer_many(op, node);
+                if (mean) check_type(op, node, 0, kFloatTypes);
+                return outputs;
+              },
+          .plan =
+              [kernel_of, mean](const char*, const NodeContext& node, const Infos& outputs) {
+                const DataType type = outputs[0].type;
+                const auto bytes = static_cast<std::int64_t>(size_bytes(type));
+                const BinaryKernel kernel = kernel_of(type);
+                std::vector<BroadcastLoop> loops;
+                for (const TensorInfo& input : node.inputs)
+                  loops.emplace_back(BroadcastLoop(outputs[0].dims, {input.dims}));
+                return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {
+                  std::byte* out = results[0].data;
+                  copy(inputs[0].broadcast_to(results[0].dims), results[0]);
+                  for (std::size_t i = 1; i < inputs.size(); ++i) {
+                    loops[i].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+                      kernel({.a = out + piece.out * bytes,
+                              .a_step = 1,
+                              .b = inputs[i].data + piece.operand[0] * bytes,
+                              .b_step = loops[i].step(0),
+                              .out = out + piece.out * bytes,
+                              .n = piece.n});
+                    });
+                  }
+                  if (mean) scale_row(type, out, results[0].count(), 1.0 / static_cast<double>(inputs.size()));
+                });
+              }};
+}
+
+/// Mod's two meanings are told apart by an attribute.
+OpFunctions mod() {
+  return {.infer =
+              [](const char* op, const NodeContext& node) {
+                const bool truncated = node.attributes.integer("fmod", 0) != 0;
+                Infos outputs = infer_two(op, node);
+                require(truncated || !is_float(outputs[0].type), op, " of ", type_name(outputs[0].type),
+                        " has fmod = 0, expected 1");
+                return outputs;
+              },
+          .plan =
+              [](const char* op, const NodeContext& node, const Infos& outputs) {
+                const bool truncated = node.attributes.integer("fmod", 0) != 0;
+                return two(truncated ? plain_kernel<arithmetic::TruncatedMod> : plain_kernel<arithmetic::FloorMod>)
+                    .plan(op, node, outputs);
+              }};
+}
+
+}  // namespace
+
+void add_binary_ops(Registry* registry) {
+  registry->add(make_op("Add", two(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>)));
+  registry->add(make_op("Sub", two(hot_kernel<arithmetic::Sub, &ElementwiseKernels::sub>)));
+  registry->add(make_op("Mul", two(hot_kernel<arithmetic::Mul, &ElementwiseKernels::mul>)));
+  registry->add(make_op("Div", two(hot_kernel<arithmetic::Div, &ElementwiseKernels::div>)));
+  registry->add(make_op("Mod", mod()));
+  registry->add(make_op("Max", many(plain_kernel<arithmetic::Max>)));
+  registry->add(make_op("Min", many(plain_kernel<arithmetic::Min>)));
+  registry->add(make_op("Sum", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>)));
+  registry->add(make_op("Mean", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>, true)));
+}
+
+}  // namespace headway

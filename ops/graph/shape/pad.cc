@@ -1,0 +1,128 @@
+// Pad: a tensor inside a larger one, or a smaller one where a pad is negative. Constant pads are filled and the rest is
+// copied once; the other modes look each element up by an index of its own per axis. Knows no element type.
+#include <array>
+#include <cstring>
+
+#include "ops/base/parallel_copy.h"
+#include "ops/graph/operators.h"
+#include "ops/graph/table_op.h"
+#include "runtime/base/check.h"
+
+namespace headway {
+namespace {
+
+/// Elements added in front of and behind each axis of the input.
+struct Pads {
+  std::int64_t before[kMaxRank] = {};
+  std::int64_t after[kMaxRank] = {};
+};
+
+Pads pads_of(const char* op, const NodeContext& node) {
+  check_inputs(op, node, 1, 4);
+  const int rank = node.inputs[0].dims.rank();
+  const std::vector<std::int64_t> pads = integers_of(op, node, 1, "pads");
+  std::vector<std::int64_t> named;
+  if (has_input(node, 3)) {
+    named = known_integers(op, node, 3, "axes");
+  } else {
+    for (int a = 0; a < rank; ++a) named.push_back(a);
+  }
+  const std::vector<int> axes = normalised_axes(op, named, rank);
+  require(pads.size() == 2 * axes.size(), op, " has ", pads.size(), " pads, expected ", 2 * axes.size(),
+          ", two for each axis");
+  Pads result;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    result.before[axes[i]] = pads[i];
+    result.after[axes[i]] = pads[i + axes.size()];
+  }
+  return result;
+}
+
+Infos infer(const char* op, const NodeContext& node) {
+  const Pads pads = pads_of(op, node);
+  if (has_input(node, 2)) {
+    check_same_type(op, node, 0, 2);
+    require(element_count(node.inputs[2].dims) == 1, op, " value has dims ", node.inputs[2].dims,
+            ", expected one element");
+  }
+  Dims dims = node.inputs[0].dims;
+  for (int a = 0; a < dims.rank(); ++a) {
+    const bool over = __builtin_add_overflow(dims[a], pads.before[a], &dims[a]) ||
+                      __builtin_add_overflow(dims[a], pads.after[a], &dims[a]);
+    require(!over && dims[a] >= 0, op, " axis ", a, " of ", node.inputs[0].dims, " with pads ", pads.before[a], " and ",
+            pads.after[a], " has no size, expected 0 or more");
+  }
+  return {{node.inputs[0].type, dims}};
+}
+
+std::unique_ptr<NodePlan> plan_constant(const Pads& pads) {
+  return make_plan([pads](const RunContext& context, Inputs inputs, Outputs outputs) {
+    const std::int64_t zero = 0;  // all bits 0: a zero of every type
+    const TensorView& out = outputs[0];
+    const ConstTensorView value = optional_input(inputs, 2);
+    const ConstTensorView fill(value ? value.data : reinterpret_cast<const std::byte*>(&zero), out.type, {});
+    parallel_copy(fill.broadcast_to(out.dims), out, context.threads);
+    ConstTensorView from = inputs[0];
+    TensorView to = out;
+    for (int a = 0; a < out.rank(); ++a) {
+      const std::int64_t begin = std::max<std::int64_t>(0, -pads.before[a]);
+      const std::int64_t end = std::min(from.dims[a], out.dims[a] - pads.before[a]);
+      if (begin >= end) return;
+      from = from.sliced(a, begin, end);
+      to = to.sliced(a, begin + pads.before[a], end + pads.before[a]);
+    }
+    parallel_copy(from, to, context.threads);
+  });
+}
+
+/// Where element i of an axis comes from; i may lie outside.
+std::int64_t source_of(const std::string& mode, std::int64_t i, std::int64_t length) {
+  if (mode == "edge") return std::clamp<std::int64_t>(i, 0, length - 1);
+  const std::int64_t period = mode == "wrap" ? length : std::max<std::int64_t>(1, 2 * (length - 1));
+  const std::int64_t at = ((i % period) + period) % period;
+  return at < length ? at : period - at;
+}
+
+std::unique_ptr<NodePlan> plan_lookup(const char* op, const NodeContext& node, const std::string& mode,
+                                      const Pads& pads, const Dims& out_dims) {
+  const Dims& dims = node.inputs[0].dims;
+  const Dims strides = contiguous_strides(dims);
+  std::vector<std::int64_t> offsets[kMaxRank];
+  for (int a = 0; a < dims.rank(); ++a) {
+    require(dims[a] > 0 || out_dims[a] == 0, op, " in mode ", mode, " has 0 elements in axis ", a,
+            ", expected 1 or more");
+    for (std::int64_t i = 0; i < out_dims[a]; ++i) {
+      offsets[a].push_back(source_of(mode, i - pads.before[a], dims[a]) * strides[a]);
+    }
+  }
+  return make_plan([offsets = std::to_array(std::move(offsets))](const RunContext&, Inputs inputs, Outputs outputs) {
+    const TensorView& out = outputs[0];
+    const std::size_t bytes = size_bytes(out.type);
+    const std::int64_t count = out.count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t offset = 0;
+      std::int64_t rest = i;
+      for (int a = out.rank() - 1; a >= 0; --a) {
+        offset += offsets[static_cast<std::size_t>(a)][static_cast<std::size_t>(rest % out.dims[a])];
+        rest /= out.dims[a];
+      }
+      std::memcpy(out.data + i * static_cast<std::int64_t>(bytes),
+                  inputs[0].data + offset * static_cast<std::int64_t>(bytes), bytes);
+    }
+  });
+}
+
+std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
+  const std::string mode = node.attributes.text("mode", "constant");
+  const Pads pads = pads_of(op, node);
+  if (mode == "constant") return plan_constant(pads);
+  require(mode == "reflect" || mode == "edge" || mode == "wrap", op, " mode is '", mode,
+          "', expected constant, reflect, edge or wrap");
+  return plan_lookup(op, node, mode, pads, outputs[0].dims);
+}
+
+}  // namespace
+
+void add_pad_op(Registry* registry) { registry->add(make_op("Pad", {.infer = infer, .plan = plan})); }
+
+}  // namespace headway

@@ -1,0 +1,39 @@
+// Options that choose how to compute. See execution.h.
+#include "tools/command/execution.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "headway/error.h"
+#include "ops/simd/target.h"
+#include "runtime/base/check.h"
+
+namespace headway::tools {
+
+void add_execution_options(CLI::App* command, ExecutionOptions* options) {
+  constexpr int kMaxThreads = 1024;
+  command->add_option("--threads", options->threads, "Threads (default: one a core)")
+      ->check(CLI::Range(1, kMaxThreads));
+  command->add_option("--implementation", options->implementation,
+                      "Force an attention implementation, of those that info lists (also HEADWAY_ATTENTION)");
+  command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
+}
+
+Execution start(const ExecutionOptions& options) {
+  if (!options.simd.empty()) cap_simd_target(options.simd);
+  const char* variable = std::getenv("HEADWAY_ATTENTION");
+  const bool by_option = !options.implementation.empty();
+  const std::string forced = by_option ? options.implementation : variable ? variable : "";
+  if (!forced.empty()) {
+    const std::vector<std::string> known = attention_implementations();
+    std::string list;
+    for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+    require(std::find(known.begin(), known.end(), forced) != known.end(),
+            by_option ? "--implementation" : "HEADWAY_ATTENTION", " is '", forced, "', expected one of ", list);
+  }
+  return {Threads::openmp(options.threads), {options.implementation}, !forced.empty()};
+}
+
+}  // namespace headway::tools

@@ -1,0 +1,159 @@
+// headway profile: where the time of one layer goes.
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <memory>
+
+#include "tools/command/commands.h"
+#include "tools/command/report_file.h"
+#include "tools/measure/machine.h"
+#include "tools/measure/peak/peak.h"
+#include "tools/measure/random_layer.h"
+#include "tools/measure/row_oracle.h"
+
+namespace headway::tools {
+namespace {
+
+struct ProfileOptions {
+  LayerSizes sizes;
+  int rounds = 10;
+  std::string trace_path;
+  std::string json_path;
+  ExecutionOptions execution;
+};
+
+struct LayerProfile {
+  std::vector<Profiler::Row> phases;  ///< of one run: totals over the rounds divided by their number
+  double wall_seconds = 0;            ///< of one run, profiler on
+  double phases_seconds = 0;          ///< summed over phases and workers
+  double peak_flops = 0;
+};
+
+LayerProfile measure(PlannedLayer* plan, int rounds, const Execution& execution) {
+  using Clock = std::chrono::steady_clock;
+  Profiler profiler({execution.threads.workers(), 0});
+  plan->run(&profiler);  // warm, and every zone known
+  profiler.clear();
+  LayerProfile out;
+  const double before = measure_fma_peak(execution.threads, kPeakSeconds);
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < rounds; ++i) plan->run(&profiler);
+  out.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count() / rounds;
+  out.peak_flops = (before + measure_fma_peak(execution.threads, kPeakSeconds)) / 2;
+  for (Profiler::Row row : profiler.rows()) {
+    if (row.count == 0) continue;
+    row.seconds /= rounds;
+    row.seconds_max /= rounds;
+    row.count /= rounds;
+    row.work.flops_nominal /= rounds;
+    row.work.flops_executed /= rounds;
+    row.work.exps /= rounds;
+    row.work.bytes /= rounds;
+    out.phases_seconds += row.seconds;
+    out.phases.push_back(std::move(row));
+  }
+  return out;
+}
+
+// Share of the peak that all workers together could do in the time that they spent in the phase.
+double peak_percent(const Profiler::Row& row, double peak_flops, int workers) {
+  return row.seconds > 0 ? 100 * static_cast<double>(row.work.flops_executed) * workers / (row.seconds * peak_flops)
+                         : 0;
+}
+
+void print_table(std::FILE* to, const LayerProfile& profile, int workers) {
+  fmt::print(to, "{:<12} {:>7} {:>11} {:>6} {:>14} {:>14} {:>10} {:>10} {:>8} {:>7}\n", "phase", "pieces", "worker ms",
+             "time", "GFLOP nominal", "GFLOP executed", "Mexp", "MB", "GF/s", "% peak");
+  for (const Profiler::Row& row : profile.phases) {
+    fmt::print(to, "{:<12} {:>7} {:>11.4f} {:>5.1f}% {:>14.6f} {:>14.6f} {:>10.3f} {:>10.3f} {:>8.1f} {:>7.1f}\n",
+               row.name, row.count, row.seconds * 1e3, 100 * row.seconds / profile.phases_seconds,
+               static_cast<double>(row.work.flops_nominal) * 1e-9, static_cast<double>(row.work.flops_executed) * 1e-9,
+               static_cast<double>(row.work.exps) * 1e-6, static_cast<double>(row.work.bytes) * 1e-6,
+               row.seconds > 0 ? static_cast<double>(row.work.flops_executed) * workers / row.seconds * 1e-9 : 0,
+               peak_percent(row, profile.peak_flops, workers));
+  }
+  const double available = profile.wall_seconds * workers;
+  fmt::print(to, "phases sum to {:.4f} ms of worker time, {:.1f} % of the wall time {:.4f} ms x {} worker{}\n",
+             profile.phases_seconds * 1e3, 100 * profile.phases_seconds / available, profile.wall_seconds * 1e3,
+             workers, workers == 1 ? "" : "s");
+}
+
+nlohmann::json to_json(const LayerProfile& profile, int workers) {
+  nlohmann::json phases = nlohmann::json::array();
+  for (const Profiler::Row& row : profile.phases) {
+    phases.push_back({{"name", row.name},
+                      {"category", row.category},
+                      {"count", row.count},
+                      {"seconds", row.seconds},
+                      {"seconds_max", row.seconds_max},
+                      {"flops_nominal", row.work.flops_nominal},
+                      {"flops_executed", row.work.flops_executed},
+                      {"exps", row.work.exps},
+                      {"bytes", row.work.bytes},
+                      {"peak_percent", peak_percent(row, profile.peak_flops, workers)}});
+  }
+  return {{"wall_seconds", profile.wall_seconds},
+          {"phases_seconds", profile.phases_seconds},
+          {"phases_over_wall", profile.phases_seconds / (profile.wall_seconds * workers)},
+          {"phases", phases}};
+}
+
+void write_trace(const std::string& path, PlannedLayer* plan, const Execution& execution) {
+  if (path.empty()) return;
+  constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
+  Profiler profiler({execution.threads.workers(), kEventsPerWorker});
+  plan->run(&profiler);
+  write_report(path, profiler.chrome_trace());
+}
+
+int run(ProfileOptions options) {
+  check_outputs({options.json_path, options.trace_path});
+  complete_sizes(&options.sizes, true);
+  const Execution execution = start(options.execution);
+  const int workers = execution.threads.workers();
+  const RandomLayer random(options.sizes);
+  PlannedLayer plan(options.sizes, options.sizes.heads[0], random, execution);
+  const LayerProfile profile = measure(&plan, options.rounds, execution);
+  const RowCheck check = check_output(options.sizes, options.sizes.heads[0], random, plan.output(), execution.threads);
+  const Machine machine = describe_machine(execution.threads);
+
+  std::FILE* const out = options.json_path == "-" || options.trace_path == "-" ? stderr : stdout;
+  fmt::print(out, "{}\n", text(machine));
+  fmt::print(out, "E = {}, S = {}, B = {}, h = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n",
+             options.sizes.embed_dim, options.sizes.seq, options.sizes.batch, options.sizes.heads[0],
+             options.sizes.causal ? ", causal" : "", options.sizes.type == DataType::kBF16 ? ", bf16" : "",
+             profile.peak_flops * 1e-9, type_note(options.sizes), options.rounds, plan.layer().explain());
+  print_table(out, profile, workers);
+
+  nlohmann::json report = to_json(profile, workers);
+  report["machine"] = to_json(machine, profile.peak_flops);
+  report["config"] = to_json(options.sizes);
+  report["config"]["threads"] = workers;
+  report["config"]["rounds"] = options.rounds;
+  report["implementation"] = plan.layer().core().implementation();
+  write_report(options.json_path, report.dump(1) + "\n");
+  write_trace(options.trace_path, &plan, execution);
+  if (check.ok()) return kExitGood;
+  fmt::print(stderr, "headway: sampled rows of the output differ from double by {:.2e}, bound {:.2e}\n", check.worst,
+             check.bound);
+  return kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_profile(CLI::App* app, Action* chosen) {
+  auto options = std::make_shared<ProfileOptions>();
+  CLI::App* command = app->add_subcommand("profile", "Say where the time of one layer goes");
+  add_size_options(command, &options->sizes);
+  command->add_option("--rounds", options->rounds, "Runs to average over")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--trace", options->trace_path, "Write one run as a Chrome trace, for Perfetto");
+  command->add_option("--json", options->json_path, "Write the phases as JSON (- for the standard output)");
+  add_execution_options(command, &options->execution);
+  command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace headway::tools

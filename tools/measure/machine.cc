@@ -1,0 +1,56 @@
+// Asking the machine. See machine.h.
+#include "tools/measure/machine.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <thread>
+
+#include "ops/matmul/matmul.h"
+#include "ops/simd/target.h"
+
+namespace headway::tools {
+namespace {
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+}  // namespace
+
+Machine describe_machine(const Threads& threads) {
+  return {cpu_name(),        static_cast<int>(std::thread::hardware_concurrency()),
+          threads.workers(), simd_target(),
+          simd_targets(),    onednn_version(),
+          highway_version()};
+}
+
+std::string text(const Machine& machine) {
+  return fmt::format("{}, {} logical cores, {} thread{}, {}, oneDNN {}, Highway {}", machine.cpu, machine.cores,
+                     machine.threads, machine.threads == 1 ? "" : "s", machine.simd, machine.onednn, machine.highway);
+}
+
+nlohmann::json to_json(const Machine& machine, double fma_peak_flops) {
+  return {{"cpu", machine.cpu},
+          {"cores", machine.cores},
+          {"threads", machine.threads},
+          {"simd", machine.simd},
+          {"simd_available", machine.simd_available},
+          {"onednn", machine.onednn},
+          {"highway", machine.highway},
+          {"fma_peak_gflops", fma_peak_flops * 1e-9}};
+}
+
+std::size_t physical_memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes) : 0;
+}
+
+}  // namespace headway::tools
