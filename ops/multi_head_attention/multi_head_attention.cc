@@ -39,7 +39,7 @@ void copy_rows(const ConstTensorView& from, const TensorView& to, const Threads&
     const std::int64_t b = task / blocks;
     const std::int64_t begin = task % blocks * kCopyRows;
     const std::int64_t end = std::min(begin + kCopyRows, from.dims[1]);
-    copy(from.selected(0, b).sliced(0, begin, end), to.selected(0, b).sliced(0, begin, end));
+    copy_elements(from.selected(0, b).sliced(0, begin, end), to.selected(0, b).sliced(0, begin, end));
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(from.type));
     if (profiler) scope.add({.bytes = 2 * element_bytes * (end - begin) * from.dims[2]});
   });
@@ -92,8 +92,8 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
   if (bias_kv) {
     bias_k = Tensor(spec.type, w.bias_k.dims);
     bias_v = Tensor(spec.type, w.bias_v.dims);
-    copy(w.bias_k, bias_k.view());
-    copy(w.bias_v, bias_v.view());
+    copy_elements(w.bias_k, bias_k.view());
+    copy_elements(w.bias_v, bias_v.view());
   }
   for (const ConstTensorView* part : {&w.query, &w.key, &w.value, &w.output, &w.query_bias, &w.key_bias, &w.value_bias,
                                       &w.output_bias, &w.bias_k, &w.bias_v}) {

@@ -28,9 +28,9 @@ Stacked stack(const MultiHeadAttentionWeights& w) {
   std::int64_t begin = 0;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t end = begin + weights[i]->dims[0];
-    copy(*weights[i], all.weight.view().sliced(0, begin, end));
+    copy_elements(*weights[i], all.weight.view().sliced(0, begin, end));
     if (*biases[i]) {
-      copy(*biases[i], all.bias.view().sliced(0, begin, end));
+      copy_elements(*biases[i], all.bias.view().sliced(0, begin, end));
       all.with_bias = true;
     }
     begin = end;

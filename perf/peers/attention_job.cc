@@ -69,7 +69,7 @@ class AttentionJob final : public Prepared {
   ConstTensorView input(const std::string& name) {
     const ConstTensorView file = inputs_.tensor(name);
     Tensor& tensor = *copies_.emplace_back(std::make_unique<Tensor>(file.type, file.dims));
-    copy(file, tensor.view());
+    copy_elements(file, tensor.view());
     return std::as_const(tensor).view();
   }
 

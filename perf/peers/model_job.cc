@@ -30,7 +30,7 @@ class ModelJob final : public Prepared {
     for (const GraphInput& input : session_->graph().inputs()) {
       const ConstTensorView from = file_.tensor(session_->graph().value_name(input.value));
       Tensor& tensor = inputs_.emplace_back(from.type, from.dims);
-      copy(from, tensor.view());
+      copy_elements(from, tensor.view());
       infos.push_back({from.type, from.dims, true});
     }
     for (const Tensor& tensor : inputs_) input_views_.push_back(tensor.view());

@@ -19,7 +19,7 @@ void place(const ConstTensorView& from, const ConstTensorView& bias, const Tenso
     const ConstTensorView source = from.selected(0, task / heads).selected(0, h);
     const TensorView target = to.selected(0, task / heads).selected(0, h);
     if (source.type == target.type) {
-      copy(source, target);
+      copy_elements(source, target);
     } else {
       convert_view(source, target);
     }

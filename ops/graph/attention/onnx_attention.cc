@@ -109,8 +109,8 @@ class OnnxAttentionPlan : public NodePlan {
     const ConstTensorView fresh = with_heads(inputs[fresh_at], a_.core.num_kv_heads);
     const TensorView all = own.used ? own.in(context.workspace) : wanted;
     if (!all) return fresh;
-    if (a_.has_past) copy(inputs[past_at], all.sliced(2, 0, a_.past));
-    copy(fresh, all.sliced(2, a_.past, a_.core.key_len));
+    if (a_.has_past) copy_elements(inputs[past_at], all.sliced(2, 0, a_.past));
+    copy_elements(fresh, all.sliced(2, a_.past, a_.core.key_len));
     return a_.has_past ? ConstTensorView(all) : fresh;
   }
 

@@ -85,7 +85,7 @@ class ProductPlan final : public NodePlan {
     Tensor b;
     if (known_b && can_pack(p_.spec)) {
       b = Tensor(DataType::kF32, p_.b.dims);
-      copy(p_.b.of(known_b.data), b.view());
+      copy_elements(p_.b.of(known_b.data), b.view());
       product_ = make_product(p_.spec, std::as_const(b).view().reshaped({p_.spec.k, p_.spec.n}));
       copies_b_ = false;
     } else {

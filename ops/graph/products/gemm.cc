@@ -91,7 +91,7 @@ ConstTensorView known(const NodeContext& node, std::size_t i) {
 
 Tensor scaled(const ConstTensorView& from, float factor) {
   Tensor result(DataType::kF32, from.dims);
-  copy(from, result.view());
+  copy_elements(from, result.view());
   for (std::int64_t i = 0; i < result.count(); ++i) result.data<float>()[i] *= factor;
   return result;
 }
@@ -161,7 +161,7 @@ std::unique_ptr<NodePlan> plain_plan(const GemmSpec& s, const NodeContext& node)
             const T* a = inputs[0].as<T>();
             if (s.transpose_a) {
               auto* copied = reinterpret_cast<T*>(context.workspace);
-              copy(inputs[0].permuted({1, 0}), view_of(copied, {s.m, s.k}));
+              copy_elements(inputs[0].permuted({1, 0}), view_of(copied, {s.m, s.k}));
               a = copied;
             }
             T* y = outputs[0].as<T>();

@@ -147,7 +147,7 @@ auto view_of(T* data, const Dims& dims) {
 }
 
 /// Copies element by element between views of the same dims and type; any strides. Allocates nothing.
-void copy(const ConstTensorView& from, const TensorView& to);
+void copy_elements(const ConstTensorView& from, const TensorView& to);
 
 /// 64-byte aligned memory; huge pages are asked for from 2 MiB on.
 class AlignedBuffer {
