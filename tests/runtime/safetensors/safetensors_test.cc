@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/atomic_file.h"
 #include "tests/support/scratch_file.h"
 
 namespace headway {
