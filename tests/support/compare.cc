@@ -6,8 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "headway/numerical_bound.h"
 #include "ops/reference/reference_attention.h"
-#include "tests/numerical_bound.h"
 #include "tests/support/strided.h"
 
 namespace headway::testing {
@@ -172,11 +172,12 @@ void Expected::compare_out(const AttentionArgs& args, bool bf16_weights, Compari
     const auto got = static_cast<double>(read_element(args.out, offset_of(args.out.strides, b, h, i, d)));
     const double magnitude = magnitude_[size(index / out_dims_[3])];
     const double exact = out_[size(index)];
-    double bound = kEpsilon * weighted_[size(index)] * (kBoundC1 + kBoundC2 * magnitude) +
-                   kUnderflow * static_cast<double>(spec_.key_len) * 100;
-    if (bf16_weights) bound += kBf16Rounding * weighted_[size(index)];
+    double bound = numerical_bound::of_out(weighted_[size(index)], magnitude) +
+                   numerical_bound::kUnderflow * static_cast<double>(spec_.key_len) * 100;
+    if (bf16_weights) bound += numerical_bound::kBf16Rounding * weighted_[size(index)];
     // What was rounded may lie on the other side of a power of two than what is exact.
-    const double stored = bf16_out ? std::max(half_bf16_step(exact), half_bf16_step(got)) : 0;
+    const double stored =
+        bf16_out ? std::max(numerical_bound::half_bf16_step(exact), numerical_bound::half_bf16_step(got)) : 0;
     check("out", index, got, exact, bound, stored, result);
     ++index;
   });
@@ -187,9 +188,10 @@ double Expected::score_bound(double exact, double magnitude) const {
     case ScoresOutput::kProbabilities:
     case ScoresOutput::kMeanProbabilities:
       // A hidden key has a weight of exactly 0.
-      return exact == 0 ? 0 : kEpsilon * exact * (kBoundC1 + kBoundC2 * magnitude) + kUnderflow;
+      return exact == 0 ? 0 : numerical_bound::of_out(exact, magnitude) + numerical_bound::kUnderflow;
     default:
-      return kEpsilon * (kBoundC2 * magnitude + 2 * std::abs(exact)) + kUnderflow;
+      return numerical_bound::kEpsilon * (numerical_bound::kC2 * magnitude + 2 * std::abs(exact)) +
+             numerical_bound::kUnderflow;
   }
 }
 

@@ -6,10 +6,10 @@
 #include <limits>
 #include <sstream>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/reference/reference_mha.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"
 
 namespace headway::testing {
@@ -232,9 +232,9 @@ double LayerCase::output_bound(std::int64_t e) const {
     sum += std::abs(weight) * value_magnitude_;
     squares += weight * weight;
   }
-  const double of_f32 = kLayerBound * kEpsilon * sum;
+  const double of_f32 = kLayerBound * numerical_bound::kEpsilon * sum;
   if (shape_.spec.type == DataType::kF32) return of_f32;
-  return of_f32 + kBf16Rounding * kBf16LayerBound * std::sqrt(squares) * largest_value_;
+  return of_f32 + numerical_bound::kBf16Rounding * kBf16LayerBound * std::sqrt(squares) * largest_value_;
 }
 
 MultiHeadAttentionArgs LayerCase::args() {
@@ -251,7 +251,7 @@ double LayerCase::worst_ratio(const MultiHeadAttentionArgs& computed) const {
   const std::int64_t width = shape_.spec.embed_dim;
   std::vector<double> bounds;
   for (std::int64_t e = 0; e < width; ++e) bounds.push_back(output_bound(e));
-  const double of_size = shape_.spec.type == DataType::kBF16 ? kBf16Rounding : 0;
+  const double of_size = shape_.spec.type == DataType::kBF16 ? numerical_bound::kBf16Rounding : 0;
   each_offset(computed.out.dims, computed.out.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = out_[static_cast<std::size_t>(n)];
     const double bound = bounds[static_cast<std::size_t>(n % width)] + of_size * std::abs(exact);
@@ -260,7 +260,8 @@ double LayerCase::worst_ratio(const MultiHeadAttentionArgs& computed) const {
   if (score_dims_.rank() == 0) return worst;
   each_offset(computed.scores.dims, computed.scores.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = scores_[static_cast<std::size_t>(n)];
-    const double epsilons = kScoreBound * kEpsilon + (of_size > 0 ? kBf16ScoreBound * kBf16Rounding : 0);
+    const double epsilons =
+        kScoreBound * numerical_bound::kEpsilon + (of_size > 0 ? kBf16ScoreBound * numerical_bound::kBf16Rounding : 0);
     worst = std::max(worst, ratio_of(at(computed.scores, o), exact, epsilons * (1 + std::abs(exact))));
   });
   return worst;

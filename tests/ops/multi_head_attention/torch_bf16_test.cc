@@ -10,11 +10,11 @@
 #include <limits>
 #include <map>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/narrow.h"
 #include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/reference/reference_mha.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"
 #include "tests/ops/multi_head_attention/torch_layer.h"
 #include "tests/support/paths.h"
@@ -114,11 +114,11 @@ Worst compare(const TorchLayer& f32, const std::vector<BFloat16>& out, const std
     spread.push_back(kBf16LayerBound * std::sqrt(squares) * value);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const double bound = kBf16Rounding * (std::abs(exact_out[i]) + spread[i % spread.size()]);
+    const double bound = numerical_bound::kBf16Rounding * (std::abs(exact_out[i]) + spread[i % spread.size()]);
     worst.out = std::max(worst.out, ratio_of(static_cast<double>(widen(out[i])), exact_out[i], bound));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const double bound = kBf16Rounding * kBf16ScoreBound * (1 + std::abs(exact_scores[i]));
+    const double bound = numerical_bound::kBf16Rounding * kBf16ScoreBound * (1 + std::abs(exact_scores[i]));
     worst.scores = std::max(worst.scores, ratio_of(static_cast<double>(scores[i]), exact_scores[i], bound));
   }
   return worst;
