@@ -38,8 +38,8 @@ void check_numbers(const AttentionSpec& spec) {
   require(std::isfinite(*spec.scale), "scale is ", *spec.scale, ", expected a finite number");
   require(std::isfinite(spec.softcap) && spec.softcap >= 0, "softcap is ", spec.softcap,
           ", expected a finite number of at least 0");
-  require(spec.window.left >= -1, "window.left is ", spec.window.left, ", expected at least -1");
-  require(spec.window.right >= -1, "window.right is ", spec.window.right, ", expected at least -1");
+  require(spec.window.left >= Window::kOpen, "window.left is ", spec.window.left, ", expected at least -1");
+  require(spec.window.right >= Window::kOpen, "window.right is ", spec.window.right, ", expected at least -1");
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ AttentionSpec complete_spec(const AttentionSpec& spec) {
   check_numbers(complete);
   check_scores_output(complete);
   // A window that wide is open; so position minus window stays within 63 bits.
-  if (complete.window.left > kLargestSize) complete.window.left = -1;
-  if (complete.window.right > kLargestSize) complete.window.right = -1;
+  if (complete.window.left > kLargestSize) complete.window.left = Window::kOpen;
+  if (complete.window.right > kLargestSize) complete.window.right = Window::kOpen;
   return complete;
 }
 

@@ -1,6 +1,7 @@
 // The defaults and the checks, in the order of the structs' fields.
 #include "ops/multi_head_attention/mha_spec.h"
 
+#include "ops/attention/spec.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -35,9 +36,7 @@ void check_lengths(const ConstTensorView& lengths, std::int64_t key_len) {
 
 }  // namespace
 
-std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return completed.attention.always_visible_keys; }
-
-MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv) {
+MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec) {
   MultiHeadAttentionSpec s = spec;
   require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", type_name(s.type),
           ", expected f32 or bf16");
@@ -69,17 +68,22 @@ MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bi
     require(s.kdim == s.embed_dim && s.vdim == s.embed_dim, "kdim and vdim are ", s.kdim, " and ", s.vdim,
             ", expected embed_dim = ", s.embed_dim, " in self attention");
   }
-  AttentionSpec& core = s.attention;
-  core.type = s.type;
-  core.batch = s.batch;
-  core.num_heads = s.num_heads;
-  core.num_kv_heads = s.num_kv_heads;
-  core.query_len = s.query_len;
-  core.always_visible_keys = (bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
-  core.key_len = s.key_len + core.always_visible_keys;
-  core.head_dim = s.head_dim;
-  core.value_head_dim = s.value_head_dim;
+  static_cast<AttentionRules&>(s) = complete_spec(core_spec(s, false));
   return s;
+}
+
+AttentionSpec core_spec(const MultiHeadAttentionSpec& completed, bool bias_kv) {
+  AttentionSpec core{completed};
+  core.type = completed.type;
+  core.batch = completed.batch;
+  core.num_heads = completed.num_heads;
+  core.num_kv_heads = completed.num_kv_heads;
+  core.query_len = completed.query_len;
+  core.always_visible_keys = (bias_kv ? 1 : 0) + (completed.add_zero_attention ? 1 : 0);
+  core.key_len = completed.key_len + core.always_visible_keys;
+  core.head_dim = completed.head_dim;
+  core.value_head_dim = completed.value_head_dim;
+  return core;
 }
 
 void check_weights(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeights& w) {

@@ -64,9 +64,9 @@ struct MultiHeadAttention::Impl {
 
   MultiHeadAttentionSpec spec;
   std::int64_t context_width;  // Hq·Dv
+  Attention core;
   ProjectedLayout layout;
   Projections projections;
-  Attention core;
   PackedMatmul output;
   Tensor bias_k, bias_v;  // [Hkv·D], [Hkv·Dv]; empty when nothing is appended
   bool bias_kv;
@@ -77,9 +77,9 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
                                const AttentionOptions& options, const Impl* same)
     : spec(completed),
       context_width(spec.num_heads * spec.value_head_dim),
-      layout(decide_layout(spec)),
+      core(core_spec(spec, static_cast<bool>(w.bias_k)), options),
+      layout(decide_layout(spec, core.spec().key_len)),
       projections(spec, w, layout, same != nullptr ? &same->projections : nullptr),
-      core(spec.attention, options),
       // The context stays dense, unlike the projected rows: only a dense operand gets oneDNN's blocked kernel.
       output({.rows = spec.batch * spec.query_len,
               .columns = spec.embed_dim,
@@ -133,7 +133,7 @@ void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
     const std::size_t element_bytes = size_bytes(spec.type);
     const std::size_t row_bytes = element_bytes * static_cast<std::size_t>(width);
     for (std::int64_t b = 0; b < spec.batch; ++b) {
-      for (std::int64_t row = spec.key_len; row < spec.attention.key_len; ++row) {
+      for (std::int64_t row = spec.key_len; row < layout.key_rows; ++row) {
         const std::int64_t at = operand.offset + b * operand.batch_stride + row * operand.row_stride;
         std::byte* const to = projected + element_bytes * static_cast<std::size_t>(at);
         if (bias_kv && row == spec.key_len) {
@@ -156,8 +156,8 @@ AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& 
   };
   AttentionArgs core_arguments;
   core_arguments.query = heads(layout.query, spec.num_heads, spec.query_len, spec.head_dim);
-  core_arguments.key = heads(layout.key, spec.num_kv_heads, spec.attention.key_len, spec.head_dim);
-  core_arguments.value = heads(layout.value, spec.num_kv_heads, spec.attention.key_len, spec.value_head_dim);
+  core_arguments.key = heads(layout.key, spec.num_kv_heads, layout.key_rows, spec.head_dim);
+  core_arguments.value = heads(layout.value, spec.num_kv_heads, layout.key_rows, spec.value_head_dim);
   core_arguments.mask = args.mask;
   core_arguments.key_mask = args.key_mask;
   core_arguments.key_lengths = args.key_lengths;
@@ -179,7 +179,7 @@ void MultiHeadAttention::Impl::write_output(const std::byte* context, const Mult
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
                                        const AttentionOptions& options, const MultiHeadAttention* same_weights) {
-  const MultiHeadAttentionSpec completed = complete_spec(spec, static_cast<bool>(weights.bias_k));
+  const MultiHeadAttentionSpec completed = complete_spec(spec);
   check_weights(completed, weights);
   impl_ = std::make_unique<const Impl>(completed, weights, options,
                                        same_weights != nullptr ? same_weights->impl_.get() : nullptr);
@@ -187,6 +187,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const
 
 MultiHeadAttention::~MultiHeadAttention() = default;
 MultiHeadAttention::MultiHeadAttention(MultiHeadAttention&&) noexcept = default;
+MultiHeadAttention& MultiHeadAttention::operator=(MultiHeadAttention&&) noexcept = default;
 
 const MultiHeadAttentionSpec& MultiHeadAttention::spec() const { return impl_->spec; }
 const Attention& MultiHeadAttention::core() const { return impl_->core; }

@@ -16,12 +16,12 @@ std::int64_t padded_row(std::int64_t width, DataType type) {
   return row * element_bytes % kSetPeriodBytes == 0 ? row + line : row;
 }
 
-ProjectedLayout decide_layout(const MultiHeadAttentionSpec& s) {
+ProjectedLayout decide_layout(const MultiHeadAttentionSpec& s, std::int64_t key_rows) {
   const std::int64_t q = s.num_heads * s.head_dim;
   const std::int64_t k = s.num_kv_heads * s.head_dim;
   const std::int64_t v = s.num_kv_heads * s.value_head_dim;
-  const std::int64_t key_rows = s.attention.key_len;  // the appended ones too
   ProjectedLayout layout;
+  layout.key_rows = key_rows;
   if (s.self_attention) {
     const std::int64_t row = padded_row(q + k + v, s.type);
     layout.query = {0, key_rows * row, s.head_dim, row};

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ops/multi_head_attention/layer_zones.h"
-#include "ops/multi_head_attention/mha_spec.h"
 
 namespace headway {
 namespace {
@@ -44,7 +43,7 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
                          const ProjectedLayout& layout, const Projections* same)
     : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))),
       stacked_(s.self_attention),
-      batches_apart_(appended_keys(s) > 0) {
+      batches_apart_(layout.key_rows > s.key_len) {
   if (same != nullptr && same->stacked_ != stacked_) same = nullptr;  // one product there, three here, or the reverse
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;

@@ -92,7 +92,7 @@ void reference_multi_head_attention(const MultiHeadAttentionSpec& given, const M
     append(weights.bias_v, spec.key_len, v.view());
   }
 
-  AttentionSpec core = spec.attention;
+  AttentionSpec core{spec};
   core.batch = spec.batch;
   core.num_heads = spec.num_heads;
   core.num_kv_heads = spec.num_kv_heads;

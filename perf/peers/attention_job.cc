@@ -90,11 +90,12 @@ class AttentionJob final : public Prepared {
 
   void make_layer(const json& shape) {
     MultiHeadAttentionSpec spec;
-    spec.attention = attention_of(shape);
-    spec.batch = spec.attention.batch;
-    spec.query_len = spec.attention.query_len;
+    const AttentionSpec core = attention_of(shape);
+    static_cast<AttentionRules&>(spec) = core;
+    spec.batch = core.batch;
+    spec.query_len = core.query_len;
     spec.embed_dim = shape.at("embed_dim");
-    spec.num_heads = spec.attention.num_heads;
+    spec.num_heads = core.num_heads;
     spec.self_attention = true;
     MultiHeadAttentionWeights weights;
     split_in_proj(inputs_.tensor("in_proj_weight"), inputs_.tensor("in_proj_bias"), &weights);
@@ -105,7 +106,7 @@ class AttentionJob final : public Prepared {
     out_ = Tensor(DataType::kF32, {spec.batch, spec.query_len, spec.embed_dim});
     MultiHeadAttentionArgs args;
     args.query = args.key = args.value = input("x");
-    if (spec.attention.key_mask != MaskKind::kNone) args.key_mask = input("key_mask");
+    if (spec.key_mask != MaskKind::kNone) args.key_mask = input("key_mask");
     args.out = out_.view();
     run_ = [this, args] { layer_->run(args, workspace_.data(), threads_); };
     explain_ = layer_->explain();

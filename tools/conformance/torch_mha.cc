@@ -48,19 +48,19 @@ ConstTensorView attention_mask(const ConstTensorView& mask, const MultiHeadAtten
 }
 
 void set_variant(const MhaCall& call, MultiHeadAttentionSpec* spec) {
-  apply_semantics("torch_mha", call.variant.causal, &spec->attention);
-  spec->attention.scale = call.variant.scale;
-  spec->attention.softcap = call.variant.softcap;
-  spec->attention.window = call.variant.window;
-  spec->attention.key_lengths = static_cast<bool>(call.key_lengths);
-  if (call.variant.weights == WantedWeights::kMean) spec->attention.scores_output = ScoresOutput::kMeanProbabilities;
-  if (call.variant.weights == WantedWeights::kPerHead) spec->attention.scores_output = ScoresOutput::kProbabilities;
+  apply_semantics("torch_mha", call.variant.causal, spec);
+  spec->scale = call.variant.scale;
+  spec->softcap = call.variant.softcap;
+  spec->window = call.variant.window;
+  spec->key_lengths = static_cast<bool>(call.key_lengths);
+  if (call.variant.weights == WantedWeights::kMean) spec->scores_output = ScoresOutput::kMeanProbabilities;
+  if (call.variant.weights == WantedWeights::kPerHead) spec->scores_output = ScoresOutput::kProbabilities;
 }
 
 // The core's spec and masks, as far as they decide which rows are empty.
 void find_rows(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionArgs& args, std::int64_t appended,
                WantedWeights weights, CallResult* result) {
-  AttentionSpec core = spec.attention;
+  AttentionSpec core{spec};
   core.batch = spec.batch;
   core.num_heads = spec.num_heads;
   core.query_len = spec.query_len;
@@ -118,8 +118,8 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   args.key_mask =
       padding_mask(pool.mask(call.key_padding_mask, "key_padding_mask"), unbatched, spec.batch, spec.key_len);
   args.key_lengths = call.key_lengths;
-  spec.attention.mask = kind_of(args.mask);
-  spec.attention.key_mask = kind_of(args.key_mask);
+  spec.mask = kind_of(args.mask);
+  spec.key_mask = kind_of(args.key_mask);
 
   CallResult result;
   const Dims output_dims = unbatched          ? Dims{spec.query_len, spec.embed_dim}

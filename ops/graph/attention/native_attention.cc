@@ -83,7 +83,7 @@ AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   const Dims v = with_heads(node.inputs[2].dims, layout.value);
   require(k[3] == q[3], "Attention key has dims ", k, ", expected a last dim of ", q[3]);
   require(v[2] == k[2], "Attention value has dims ", v, ", expected ", k[2], " keys");
-  AttentionSpec spec = attention_spec_of(node, kAt);
+  AttentionSpec spec{attention_rules_of(node, kAt)};
   spec.type = node.inputs[0].type;
   spec.batch = joined("batch entries", joined("batch entries", q[0], k[0]), v[0]);
   spec.num_kv_heads = joined("heads", k[1], v[1]);

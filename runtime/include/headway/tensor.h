@@ -138,8 +138,10 @@ using TensorView = BasicTensorView<std::byte>;
 using ConstTensorView = BasicTensorView<const std::byte>;
 
 /// A view of typed memory, strides in elements: `T` gives the element type, a const T a read-only view. Reads nothing.
+/// Throws kInvalidArgument when there are not as many strides as dims.
 template <class T>
 auto view_of(T* data, const Dims& dims, const Dims& strides) {
+  detail::require(strides.rank() == dims.rank(), "view has ", strides.rank(), " strides, expected ", dims.rank());
   if constexpr (std::is_const_v<T>) {
     return ConstTensorView(reinterpret_cast<const std::byte*>(data), data_type_of<T>(), dims, strides);
   } else {

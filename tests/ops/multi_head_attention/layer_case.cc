@@ -57,7 +57,7 @@ double ratio_of(double got, double exact, double bound) {
 
 std::string describe(const LayerShape& l) {
   const MultiHeadAttentionSpec& s = l.spec;
-  const AttentionSpec& a = s.attention;
+  const AttentionRules& a = s;
   std::ostringstream text;
   text << type_name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim
        << " kdim " << s.kdim << " vdim " << s.vdim << " H " << s.num_heads << "/" << s.num_kv_heads << " D "
@@ -111,14 +111,14 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
   Dims mask_dims{s.query_len, s.key_len};
   if (shape_.mask_rank == 3) mask_dims = {s.num_heads, s.query_len, s.key_len};
   if (shape_.mask_rank == 4) mask_dims = {s.batch, s.num_heads, s.query_len, s.key_len};
-  inputs_.mask = random_mask(s.attention.mask, mask_dims);
-  inputs_.key_mask = random_mask(s.attention.key_mask, {s.batch, s.key_len});
-  if (s.attention.key_lengths) inputs_.key_lengths = view_of(std::as_const(shape_.lengths).data(), {s.batch});
+  inputs_.mask = random_mask(s.mask, mask_dims);
+  inputs_.key_mask = random_mask(s.key_mask, {s.batch, s.key_len});
+  if (s.key_lengths) inputs_.key_lengths = view_of(std::as_const(shape_.lengths).data(), {s.batch});
   if (!shape_.offsets.empty()) inputs_.offsets = view_of(std::as_const(shape_.offsets).data(), {s.batch});
   const std::int64_t keys = s.key_len + (shape_.bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
-  if (s.attention.scores_output == ScoresOutput::kMeanProbabilities) {
+  if (s.scores_output == ScoresOutput::kMeanProbabilities) {
     score_dims_ = {s.batch, s.query_len, keys};
-  } else if (s.attention.scores_output != ScoresOutput::kNone) {
+  } else if (s.scores_output != ScoresOutput::kNone) {
     score_dims_ = {s.batch, s.num_heads, s.query_len, keys};
   }
   compute_reference();
@@ -132,7 +132,7 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
   for (ConstTensorView* view : {&given_inputs_.query, &given_inputs_.key, &given_inputs_.value}) *view = given(*view);
 }
 
-AttentionSpec LayerCase::core_spec() const { return complete_spec(shape_.spec, shape_.bias_kv).attention; }
+AttentionSpec LayerCase::core_spec() const { return headway::core_spec(complete_spec(shape_.spec), shape_.bias_kv); }
 
 float* LayerCase::floats(std::size_t count) {
   float_memory_.emplace_back(count + 1, std::numeric_limits<float>::quiet_NaN());
@@ -187,7 +187,7 @@ ConstTensorView LayerCase::random_mask(MaskKind kind, const Dims& dims) {
     }
     return view_of(data, dims);
   }
-  const bool hides = shape_.spec.attention.mask_polarity == MaskPolarity::kTrueHides;
+  const bool hides = shape_.spec.mask_polarity == MaskPolarity::kTrueHides;
   byte_memory_.emplace_back(count + 1);
   std::uint8_t* data = byte_memory_.back().data();
   for (std::size_t i = 0; i < count; ++i) data[i] = random_.chance(shape_.hidden) == hides ? 1 : 0;
