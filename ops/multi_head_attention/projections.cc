@@ -43,7 +43,7 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
                          const ProjectedLayout& layout, const Projections* same)
     : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))),
       stacked_(s.self_attention),
-      batches_apart_(layout.key_rows > s.key_len) {
+      batches_apart_(layout.key_rows > *s.key_len) {
   if (same != nullptr && same->stacked_ != stacked_) same = nullptr;  // one product there, three here, or the reverse
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;
@@ -60,9 +60,9 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
   }
   add(spec_of(together * s.query_len, w.query.dims[0], s.embed_dim, layout.query.row_stride), w.query, w.query_bias,
       kQueryInput, layout.query, same);
-  add(spec_of(together * s.key_len, w.key.dims[0], s.kdim, layout.key.row_stride), w.key, w.key_bias, kKeyInput,
+  add(spec_of(together * *s.key_len, w.key.dims[0], *s.kdim, layout.key.row_stride), w.key, w.key_bias, kKeyInput,
       layout.key, same);
-  add(spec_of(together * s.key_len, w.value.dims[0], s.vdim, layout.value.row_stride), w.value, w.value_bias,
+  add(spec_of(together * *s.key_len, w.value.dims[0], *s.vdim, layout.value.row_stride), w.value, w.value_bias,
       kValueInput, layout.value, same);
 }
 

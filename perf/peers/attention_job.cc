@@ -21,7 +21,7 @@ AttentionSpec attention_of(const json& shape) {
   AttentionSpec spec;
   spec.batch = shape.at("batch");
   spec.num_heads = shape.at("heads");
-  spec.num_kv_heads = shape.at("kv_heads");
+  spec.num_kv_heads = shape.at("kv_heads").get<std::int64_t>();
   spec.query_len = shape.at("query_len");
   spec.key_len = shape.at("key_len");
   spec.head_dim = shape.at("head_dim");

@@ -45,7 +45,7 @@ struct Product {
 };
 
 Product product(const AttentionSpec& spec, const AttentionArgs& args, const ReferencePair& pair) {
-  const std::int64_t g = pair.head / (spec.num_heads / spec.num_kv_heads);
+  const std::int64_t g = pair.head / (spec.num_heads / *spec.num_kv_heads);
   const float* q = args.query.as<float>() + offset_of(args.query.strides, pair.batch, pair.head, pair.query, 0);
   const float* k = args.key.as<float>() + offset_of(args.key.strides, pair.batch, g, pair.key, 0);
   Product result;
@@ -130,13 +130,13 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec
   const Widened wide(given);
   const AttentionArgs& args = wide.args;
   AttentionSpec doubled = spec;
-  doubled.value_head_dim = 2 * spec.value_head_dim;
+  doubled.value_head_dim = 2 * *spec.value_head_dim;
   AttentionArgs exact = args;
   std::vector<float> values = with_magnitudes(args.value);
   values.push_back(0);
   exact.value = view_of(static_cast<const float*>(values.data()),
-                        Dims{spec.batch, spec.num_kv_heads, spec.key_len, doubled.value_head_dim});
-  const Dims both{spec.batch, spec.num_heads, spec.query_len, doubled.value_head_dim};
+                        Dims{spec.batch, *spec.num_kv_heads, spec.key_len, *doubled.value_head_dim});
+  const Dims both{spec.batch, spec.num_heads, spec.query_len, *doubled.value_head_dim};
   std::vector<double> sums(size(element_count(both)) + 1);
   exact.out = view_of(sums.data(), both);
   if (args.scores) {
@@ -149,7 +149,7 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec
   each(out_dims_, [&](auto b, auto h, auto i, auto d) {
     const double* row = sums.data() + offset_of(exact.out.strides, b, h, i, 0);
     out_.push_back(row[d]);
-    weighted_.push_back(row[spec.value_head_dim + d]);
+    weighted_.push_back(row[*spec.value_head_dim + d]);
   });
   const bool raw = spec.scores_output == ScoresOutput::kScaled || spec.scores_output == ScoresOutput::kSoftcapped;
   each({spec.batch, spec.num_heads, spec.query_len, 1}, [&](auto b, auto h, auto i, auto) {

@@ -75,9 +75,9 @@ MultiHeadAttentionSpec spec_of(const NodeContext& node) {
     spec.vdim = input_dims(node, kValue)[2];
   }
   spec.num_heads = a.integer("num_heads");
-  spec.num_kv_heads = a.integer("num_kv_heads", 0);
-  spec.head_dim = a.integer("head_dim", 0);
-  spec.value_head_dim = a.integer("value_head_dim", 0);
+  if (a.has("num_kv_heads")) spec.num_kv_heads = a.integer("num_kv_heads");
+  if (a.has("head_dim")) spec.head_dim = a.integer("head_dim");
+  if (a.has("value_head_dim")) spec.value_head_dim = a.integer("value_head_dim");
   spec.add_zero_attention = a.integer("add_zero_attention", 0) != 0;
   static_cast<AttentionRules&>(spec) = attention_rules_of(node, kMasksAt);
   return spec;
@@ -89,7 +89,7 @@ MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
   if (appends || node.constants.size() <= kMask || !node.constants[kMask]) return spec;
   AttentionSpec sized{spec};
   sized.query_len = spec.query_len;
-  sized.key_len = spec.self_attention ? spec.query_len : spec.key_len;
+  sized.key_len = spec.self_attention ? spec.query_len : *spec.key_len;
   use_known_mask(node.constants[kMask], &sized);
   spec.mask = sized.mask;
   spec.causal = sized.causal;

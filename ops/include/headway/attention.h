@@ -61,8 +61,8 @@ enum class ScoresOutput {
 
 /// What attention computes, whatever its sizes: shared by the core and by the layer around it.
 struct AttentionRules {
-  std::optional<float> scale;  ///< nullopt: 1/√head_dim; applied to the query before the product; finite
-  float softcap = 0;           ///< 0: off; else c·tanh(s/c), before the masks; finite and not negative
+  std::optional<float> scale = std::nullopt;  ///< nullopt: 1/√head_dim; applied to the query before the product; finite
+  float softcap = 0;                          ///< 0: off; else c·tanh(s/c), before the masks; finite and not negative
   Causal causal = Causal::kNone;
   Window window;
   MaskKind mask = MaskKind::kNone;      ///< [.., Sq, Skv], rank 1–4, broadcast right-aligned against [B, Hq, Sq, Skv]
@@ -73,16 +73,17 @@ struct AttentionRules {
   ScoresOutput scores_output = ScoresOutput::kNone;
 };
 
-/// Rules and sizes of the core.
+/// Rules and sizes of the core. nullopt is the default that the field's comment names, and nothing else is: a size of 0
+/// is a size of 0.
 struct AttentionSpec : AttentionRules {
   DataType type = DataType::kF32;  ///< of query, key, value and out, all four: f32 or bf16
   std::int64_t batch = 1;
-  std::int64_t num_heads = 1;     ///< Hq
-  std::int64_t num_kv_heads = 0;  ///< Hkv, which divides num_heads; 0: num_heads
+  std::int64_t num_heads = 1;                               ///< Hq
+  std::optional<std::int64_t> num_kv_heads = std::nullopt;  ///< Hkv, which divides num_heads; nullopt: num_heads
   std::int64_t query_len = 0;
   std::int64_t key_len = 0;
-  std::int64_t head_dim = 0;             ///< D
-  std::int64_t value_head_dim = 0;       ///< Dv; 0: head_dim
+  std::int64_t head_dim = 0;                                  ///< D
+  std::optional<std::int64_t> value_head_dim = std::nullopt;  ///< Dv; nullopt: head_dim
   std::int64_t always_visible_keys = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
 };
 

@@ -12,21 +12,22 @@
 
 namespace headway {
 
-/// Rules of the core and sizes of the layer.
+/// Rules of the core and sizes of the layer. nullopt is the default that the field's comment names, and nothing else
+/// is.
 struct MultiHeadAttentionSpec : AttentionRules {
   DataType type = DataType::kF32;  ///< of inputs, weights, biases and out: f32 or bf16
   std::int64_t batch = 1;
   std::int64_t query_len = 0;
-  std::int64_t key_len = -1;   ///< without what is appended; -1: query_len
-  std::int64_t embed_dim = 0;  ///< E, at least 1
-  std::int64_t kdim = 0;       ///< width of key; 0: embed_dim
-  std::int64_t vdim = 0;       ///< width of value; 0: embed_dim
+  std::optional<std::int64_t> key_len = std::nullopt;  ///< without what is appended; nullopt: query_len
+  std::int64_t embed_dim = 0;                          ///< E, at least 1
+  std::optional<std::int64_t> kdim = std::nullopt;     ///< width of key, at least 1; nullopt: embed_dim
+  std::optional<std::int64_t> vdim = std::nullopt;     ///< width of value, at least 1; nullopt: embed_dim
   std::int64_t num_heads = 1;
-  std::int64_t num_kv_heads = 0;    ///< divides num_heads; 0: num_heads
-  std::int64_t head_dim = 0;        ///< 0: embed_dim / num_heads, which must come out even
-  std::int64_t value_head_dim = 0;  ///< 0: head_dim
-  bool add_zero_attention = false;  ///< append one key and value of zeros
-  bool self_attention = false;      ///< query, key and value are one tensor: the three projections run as one
+  std::optional<std::int64_t> num_kv_heads = std::nullopt;    ///< at least 1, divides num_heads; nullopt: num_heads
+  std::optional<std::int64_t> head_dim = std::nullopt;        ///< at least 1; nullopt: embed_dim / num_heads
+  std::optional<std::int64_t> value_head_dim = std::nullopt;  ///< at least 1; nullopt: head_dim
+  bool add_zero_attention = false;                            ///< append one key and value of zeros
+  bool self_attention = false;  ///< query, key and value are one tensor: the three projections run as one
 };
 
 /// Weights as views, y = x·Wᵀ + b, any strides. Packed at construction; not needed afterwards.

@@ -188,7 +188,7 @@ TEST(LayerErrors, SpecsNameBothNumbers) {
     change(spec);
     return error_of([&] { MultiHeadAttention(spec, layer.weights()); });
   };
-  expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads = 0, s.head_dim = 0; }), "embed_dim = 96");
+  expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads.reset(), s.head_dim.reset(); }), "embed_dim = 96");
   expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads = 2; }), "num_kv_heads = 2");
   expect_contains(made([](auto& s) { s.self_attention = true; }), "key_len is 90, expected query_len = 70");
   expect_contains(made([](auto& s) { s.embed_dim = 0; }), "embed_dim is 0");

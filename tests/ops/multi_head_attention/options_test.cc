@@ -242,7 +242,7 @@ LayerShape random_shape(std::uint64_t seed) {
   if (random.chance(0.2)) a.scale = 0.3f;
   if (random.chance(0.2)) {
     a.key_lengths = true;
-    for (std::int64_t b = 0; b < s.batch; ++b) shape.lengths.push_back(random.between(0, s.key_len));
+    for (std::int64_t b = 0; b < s.batch; ++b) shape.lengths.push_back(random.between(0, *s.key_len));
   }
   return shape;
 }

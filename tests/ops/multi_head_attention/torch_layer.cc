@@ -61,10 +61,10 @@ TorchLayer make_torch_layer(const nlohmann::json& config, const TorchCase& tenso
   apply_semantics("torch_mha", false, &spec);  // a causal layer is given its mask
 
   args.key_mask = tensors.tensor("key_padding_mask");
-  if (args.key_mask) args.key_mask = args.key_mask.reshaped(Dims{spec.batch, spec.key_len});
+  if (args.key_mask) args.key_mask = args.key_mask.reshaped(Dims{spec.batch, *spec.key_len});
   args.mask = tensors.tensor("attn_mask");
   if (args.mask.rank() == 3) {  // [B·H, Sq, Skv]
-    args.mask = args.mask.reshaped(Dims{spec.batch, spec.num_heads, spec.query_len, spec.key_len});
+    args.mask = args.mask.reshaped(Dims{spec.batch, spec.num_heads, spec.query_len, *spec.key_len});
   }
   spec.key_mask = kind_of(args.key_mask);
   spec.mask = kind_of(args.mask);
@@ -78,7 +78,7 @@ TorchLayer make_torch_layer(const nlohmann::json& config, const TorchCase& tenso
 
 Dims score_dims(const TorchLayer& layer) {
   const std::int64_t keys =
-      layer.spec.key_len + (layer.weights.bias_k ? 1 : 0) + (layer.spec.add_zero_attention ? 1 : 0);
+      *layer.spec.key_len + (layer.weights.bias_k ? 1 : 0) + (layer.spec.add_zero_attention ? 1 : 0);
   if (layer.spec.scores_output == ScoresOutput::kMeanProbabilities) {
     return {layer.spec.batch, layer.spec.query_len, keys};
   }
