@@ -8,6 +8,7 @@
 #include "ops/attention/onednn/workspace.h"
 #include "ops/attention/spec.h"
 #include "ops/matmul/onednn_bf16_check.h"
+#include "ops/matmul/onednn_version.h"
 
 namespace headway {
 namespace {
