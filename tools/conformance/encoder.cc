@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "tools/conformance/compare_values.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "tools/model/model.h"

@@ -4,6 +4,8 @@
 //   and attention_bias? as microsoft_core_op.h has them, past? [2, B, N, P, H], past_sequence_length? (not read: it is
 //   for shared buffers, which are refused) → output [B, S, N·Hv], present? [2, B, N, T, H]
 // Decides where the projected rows lie.
+#include <utility>
+
 #include "ops/base/narrow.h"
 #include "ops/graph/attention/attributes.h"
 #include "ops/graph/attention/microsoft_core.h"

@@ -1,5 +1,7 @@
 // Einsum. Two f32 operands with no label of one operand summed alone become a batch of matrix products, each operand
 // copied once where its strides do not allow it as it lies; everything else is plain loops over the labels.
+#include <utility>
+
 #include "ops/base/numeric.h"
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/operators.h"

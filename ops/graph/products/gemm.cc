@@ -1,5 +1,7 @@
 // Gemm: alpha·A'·B' + beta·C. Where B is known its factor goes into the packed weights, and a C that is known and the
 // same for all rows becomes their bias; else both are applied to the product.
+#include <utility>
+
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
 #include "ops/graph/operators.h"

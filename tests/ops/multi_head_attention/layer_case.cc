@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "headway/numerical_bound.h"
 #include "ops/base/numeric.h"

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "headway/numerical_bound.h"
 #include "ops/base/narrow.h"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/atomic_file.h"
