@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY runtime/include/headway ops/include/headway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "onnx.h" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "onnx.h" EXCLUDE PATTERN "model.h" EXCLUDE)
 install(TARGETS headway headway_runtime EXPORT headway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # CMake package: find_package(headway), link headway::headway.
@@ -12,7 +12,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/headway)
 install(EXPORT headway NAMESPACE headway:: DESTINATION ${package_dir} FILE headway-targets.cmake)
 configure_package_config_file(cmake/headway-config.cmake.in ${PROJECT_BINARY_DIR}/headway-config.cmake
   INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/headway-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/headway-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/headway-config.cmake ${PROJECT_BINARY_DIR}/headway-config-version.cmake
   cmake/FindHeadwayDnnl.cmake DESTINATION ${package_dir})
 
@@ -38,7 +38,8 @@ install(FILES ${PROJECT_BINARY_DIR}/headway.pc DESTINATION ${CMAKE_INSTALL_LIBDI
 # The importer is a component of its own, find_package(headway COMPONENTS onnx), and headway-onnx.pc: whoever does not
 # ask for it needs no protobuf. One built on fetched messages stays in the build tree.
 if(TARGET headway_onnx AND HeadwayOnnx_LIBRARY)
-  install(FILES runtime/include/headway/onnx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headway)
+  install(FILES runtime/include/headway/onnx.h ops/include/headway/model.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headway)
   install(TARGETS headway_onnx EXPORT headway-onnx ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT headway-onnx NAMESPACE headway:: DESTINATION ${package_dir} FILE headway-onnx-targets.cmake)
   configure_file(cmake/headway-onnx.pc.in ${PROJECT_BINARY_DIR}/headway-onnx.pc @ONLY)

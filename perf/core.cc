@@ -28,7 +28,7 @@ AttentionSpec spec_of(const CoreShape& shape, DataType type) {
 void core(benchmark::State& state, const CoreShape& shape, DataType type, const std::string& implementation) {
   const Threads threads = Threads::openmp(static_cast<int>(state.range(0)));
   const AttentionSpec spec = spec_of(shape, type);
-  const std::int64_t kv_heads = spec.num_kv_heads;
+  const std::int64_t kv_heads = *spec.num_kv_heads;
   const Tensor q = in_type(type, random_tensor({spec.batch, spec.num_heads, spec.query_len, spec.head_dim}, 1.7f, 1));
   const Tensor k = in_type(type, random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 2));
   const Tensor v = in_type(type, random_tensor({spec.batch, kv_heads, spec.key_len, spec.head_dim}, 1.7f, 3));

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "ops/matmul/matmul.h"
-#include "ops/simd/target.h"
+#include "headway/build_info.h"
 
 namespace headway::perf {
 
@@ -23,9 +22,10 @@ int main(int argc, char** argv) {
   using namespace headway;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::AddCustomContext("simd_target", simd_target());
-  benchmark::AddCustomContext("highway", highway_version());
-  benchmark::AddCustomContext("onednn", onednn_version());
+  const BuildInfo build = build_info();
+  benchmark::AddCustomContext("simd_target", cpu_info().simd_current);
+  benchmark::AddCustomContext("highway", build.highway);
+  benchmark::AddCustomContext("onednn", build.onednn_runtime);
   perf::register_peaks();
   perf::register_softmax();
   perf::register_core();

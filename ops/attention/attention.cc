@@ -57,36 +57,49 @@ const ImplementationEntry& first_that_can(const AttentionSpec& spec, std::string
 
 }  // namespace
 
-Attention::Attention(const AttentionSpec& spec, const AttentionOptions& options) : spec_(complete_spec(spec)) {
-  const Request request = requested(options);
-  const bool forced = !request.implementation.empty();
-  if (forced) refusals_ = std::string("\n  forced by ") + request.source;
-  const ImplementationEntry& entry = forced ? forced_entry(request, spec_) : first_that_can(spec_, &refusals_);
-  name_ = entry.name;
-  implementation_ = entry.create(spec_);
-}
+struct Attention::Impl {
+  Impl(const AttentionSpec& given, const AttentionOptions& options) : spec(complete_spec(given)) {
+    const Request request = requested(options);
+    const bool forced = !request.implementation.empty();
+    if (forced) refusals = std::string("\n  forced by ") + request.source;
+    const ImplementationEntry& entry = forced ? forced_entry(request, spec) : first_that_can(spec, &refusals);
+    name = entry.name;
+    implementation = entry.create(spec);
+  }
 
+  const AttentionSpec spec;
+  std::string_view name;
+  std::unique_ptr<const AttentionImplementation> implementation;
+  std::string refusals;
+};
+
+Attention::Attention(const AttentionSpec& spec, const AttentionOptions& options)
+    : impl_(std::make_unique<const Impl>(spec, options)) {}
 Attention::~Attention() = default;
 Attention::Attention(Attention&&) noexcept = default;
+Attention& Attention::operator=(Attention&&) noexcept = default;
 
-const AttentionSpec& Attention::spec() const { return spec_; }
+const AttentionSpec& Attention::spec() const { return impl_->spec; }
 
-std::string_view Attention::implementation() const { return name_; }
+std::string_view Attention::implementation() const { return impl_->name; }
 
-std::string Attention::explain() const { return std::string(name_) + ": " + implementation_->explain() + refusals_; }
+std::string Attention::explain() const {
+  return std::string(impl_->name) + ": " + impl_->implementation->explain() + impl_->refusals;
+}
 
-std::size_t Attention::workspace_bytes(int workers) const { return implementation_->workspace_bytes(workers); }
+std::size_t Attention::workspace_bytes(int workers) const { return impl_->implementation->workspace_bytes(workers); }
 
 void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const {
-  check_args(spec_, args);
+  const AttentionSpec& spec = impl_->spec;
+  check_args(spec, args);
   if (const std::size_t bytes = workspace_bytes(threads.workers()); bytes > 0) {
     require(workspace != nullptr, "workspace is null, expected ", bytes, " bytes for ", threads.workers(), " workers");
     const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignmentBytes;
     require(misaligned == 0, "workspace is ", misaligned, " bytes past a multiple of ", kWorkspaceAlignmentBytes,
             ", expected 0");
   }
-  if (spec_.batch * spec_.num_heads * spec_.query_len == 0) return;  // nothing to write, so nothing to read either
-  implementation_->run(args, workspace, threads, profiler);
+  if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
+  impl_->implementation->run(args, workspace, threads, profiler);
 }
 
 }  // namespace headway

@@ -97,9 +97,9 @@ void check_scores(const AttentionSpec& spec, const AttentionArgs& args) {
 void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
   const std::int64_t b = spec.batch;
   check_tensor("query", args.query, spec.type, {b, spec.num_heads, spec.query_len, spec.head_dim});
-  check_tensor("key", args.key, spec.type, {b, spec.num_kv_heads, spec.key_len, spec.head_dim});
-  check_tensor("value", args.value, spec.type, {b, spec.num_kv_heads, spec.key_len, spec.value_head_dim});
-  check_tensor("out", args.out, spec.type, {b, spec.num_heads, spec.query_len, spec.value_head_dim});
+  check_tensor("key", args.key, spec.type, {b, *spec.num_kv_heads, spec.key_len, spec.head_dim});
+  check_tensor("value", args.value, spec.type, {b, *spec.num_kv_heads, spec.key_len, *spec.value_head_dim});
+  check_tensor("out", args.out, spec.type, {b, spec.num_heads, spec.query_len, *spec.value_head_dim});
   check_scores(spec, args);
   check_mask(spec, args.mask);
   check_key_mask(spec, args.key_mask);

@@ -16,7 +16,7 @@ std::int64_t nominal_attention_flops(const AttentionSpec& spec) {
     const KeyRange row = visibility.row(i);
     if (!row.empty()) pairs += row.end - row.begin;
   }
-  return 2 * known.batch * known.num_heads * (known.head_dim + known.value_head_dim) * pairs;
+  return 2 * known.batch * known.num_heads * (known.head_dim + *known.value_head_dim) * pairs;
 }
 
 }  // namespace headway

@@ -26,13 +26,13 @@ constexpr Profile kProfiles[] = {
 
 }  // namespace
 
-void apply_semantics(std::string_view profile, bool causal, AttentionSpec* spec) {
+void apply_semantics(std::string_view profile, bool causal, AttentionRules* rules) {
   std::string known;
   for (const Profile& candidate : kProfiles) {
     if (candidate.name == profile) {
-      spec->causal = causal ? candidate.causal : Causal::kNone;
-      spec->mask_polarity = candidate.polarity;
-      spec->empty_row = candidate.empty_row;
+      rules->causal = causal ? candidate.causal : Causal::kNone;
+      rules->mask_polarity = candidate.polarity;
+      rules->empty_row = candidate.empty_row;
       return;
     }
     known += known.empty() ? "" : ", ";

@@ -19,11 +19,11 @@ void require_size(const char* field, std::int64_t value) {
 void check_sizes(const AttentionSpec& spec) {
   require_size("batch", spec.batch);
   require_size("num_heads", spec.num_heads);
-  require_size("num_kv_heads", spec.num_kv_heads);
+  require_size("num_kv_heads", *spec.num_kv_heads);
   require_size("query_len", spec.query_len);
   require_size("key_len", spec.key_len);
   require_size("head_dim", spec.head_dim);
-  require_size("value_head_dim", spec.value_head_dim);
+  require_size("value_head_dim", *spec.value_head_dim);
   require_size("always_visible_keys", spec.always_visible_keys);
   require(spec.always_visible_keys <= spec.key_len, "always_visible_keys is ", spec.always_visible_keys,
           ", expected at most key_len = ", spec.key_len);
@@ -38,8 +38,8 @@ void check_numbers(const AttentionSpec& spec) {
   require(std::isfinite(*spec.scale), "scale is ", *spec.scale, ", expected a finite number");
   require(std::isfinite(spec.softcap) && spec.softcap >= 0, "softcap is ", spec.softcap,
           ", expected a finite number of at least 0");
-  require(spec.window.left >= -1, "window.left is ", spec.window.left, ", expected at least -1");
-  require(spec.window.right >= -1, "window.right is ", spec.window.right, ", expected at least -1");
+  require(spec.window.left >= Window::kOpen, "window.left is ", spec.window.left, ", expected at least -1");
+  require(spec.window.right >= Window::kOpen, "window.right is ", spec.window.right, ", expected at least -1");
 }
 
 }  // namespace
@@ -49,12 +49,12 @@ AttentionSpec complete_spec(const AttentionSpec& spec) {
   if (spec.type != DataType::kF32 && spec.type != DataType::kBF16) {
     fail(ErrorCode::kUnsupported, "attention in ", type_name(spec.type), " is not supported, expected f32 or bf16");
   }
-  check_sizes(spec);
-  if (complete.num_kv_heads == 0) complete.num_kv_heads = complete.num_heads;
-  if (complete.value_head_dim == 0) complete.value_head_dim = complete.head_dim;
-  require(complete.num_kv_heads == complete.num_heads ||
-              (complete.num_kv_heads > 0 && complete.num_heads % complete.num_kv_heads == 0),
-          "num_heads is ", complete.num_heads, ", expected a multiple of num_kv_heads = ", complete.num_kv_heads);
+  const std::int64_t kv_heads = spec.num_kv_heads.value_or(spec.num_heads);
+  complete.num_kv_heads = kv_heads;
+  complete.value_head_dim = spec.value_head_dim.value_or(spec.head_dim);
+  check_sizes(complete);
+  require(kv_heads == complete.num_heads || (kv_heads > 0 && complete.num_heads % kv_heads == 0), "num_heads is ",
+          complete.num_heads, ", expected a multiple of num_kv_heads = ", kv_heads);
   if (!complete.scale) {
     // With no dims to sum over every score is 0 whatever the scale.
     complete.scale = spec.head_dim > 0 ? static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.head_dim))) : 1.0f;
@@ -62,8 +62,8 @@ AttentionSpec complete_spec(const AttentionSpec& spec) {
   check_numbers(complete);
   check_scores_output(complete);
   // A window that wide is open; so position minus window stays within 63 bits.
-  if (complete.window.left > kLargestSize) complete.window.left = -1;
-  if (complete.window.right > kLargestSize) complete.window.right = -1;
+  if (complete.window.left > kLargestSize) complete.window.left = Window::kOpen;
+  if (complete.window.right > kLargestSize) complete.window.right = Window::kOpen;
   return complete;
 }
 

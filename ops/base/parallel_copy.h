@@ -1,4 +1,4 @@
-// copy() shared out among threads. Decides the split, by shape alone. Knows no element type.
+// copy_elements() shared out among threads. Decides the split, by shape alone. Knows no element type.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@ inline void parallel_copy(const ConstTensorView& from, const TensorView& to, con
   const std::int64_t count = to.count();
   int axis = 0;
   while (axis < to.rank() && to.dims[axis] == 1) ++axis;
-  if (count <= kTaskElements || axis == to.rank()) return copy(from, to);
+  if (count <= kTaskElements || axis == to.rank()) return copy_elements(from, to);
   const std::int64_t length = to.dims[axis];
   const std::int64_t step = std::max<std::int64_t>(1, length * kTaskElements / count);
   threads.parallel_for((length + step - 1) / step, [&](std::int64_t task, int) {
     const std::int64_t begin = task * step;
     const std::int64_t end = std::min(length, begin + step);
-    copy(from.sliced(axis, begin, end), to.sliced(axis, begin, end));
+    copy_elements(from.sliced(axis, begin, end), to.sliced(axis, begin, end));
   });
 }
 

@@ -90,7 +90,4 @@ class TileMatmulCache {
   std::unique_ptr<Impl> impl_;
 };
 
-/// "2.6.3" or whatever is linked at run time.
-std::string onednn_version();
-
 }  // namespace headway

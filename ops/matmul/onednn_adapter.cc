@@ -10,6 +10,7 @@
 #include "headway/error.h"
 #include "headway/tensor.h"
 #include "ops/matmul/matmul.h"
+#include "ops/matmul/onednn_version.h"
 #include "runtime/base/check.h"
 
 namespace headway::onednn {
@@ -67,7 +68,10 @@ SingleThread::~SingleThread() {
 }
 
 const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu = [] {
+    require_same_onednn(DNNL_VERSION_MAJOR, dnnl_version()->major);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return cpu;
 }
 
@@ -198,12 +202,3 @@ void reorder(dnnl::memory from, dnnl::memory to) {
 }
 
 }  // namespace headway::onednn
-
-namespace headway {
-
-std::string onednn_version() {
-  const dnnl_version_t* v = dnnl_version();
-  return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
-}
-
-}  // namespace headway

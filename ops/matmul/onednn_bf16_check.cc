@@ -8,6 +8,7 @@
 #include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_adapter.h"
+#include "ops/matmul/onednn_version.h"
 
 namespace headway::onednn {
 namespace {

@@ -129,7 +129,7 @@ void OnednnProjection::make_variants() {
 PackedChunk OnednnProjection::pack_chunk(const ConstTensorView& rows, const dnnl::memory::desc& layout,
                                          const float* bias) const {
   Tensor dense(spec_.type, rows.dims);
-  copy(rows, dense.view());
+  copy_elements(rows, dense.view());
   PackedChunk chunk;
   chunk.weights = AlignedBuffer(layout.get_size());
   chunk.weights_memory = dnnl::memory(layout, onednn::engine(), chunk.weights.data());

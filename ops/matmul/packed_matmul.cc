@@ -50,7 +50,7 @@ PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& 
     require(bias.dims == Dims{spec.columns}, "bias has dims ", bias.dims, ", expected ", Dims{spec.columns});
     dense_bias.resize(static_cast<std::size_t>(spec.columns));
     if (spec.type == DataType::kF32) {
-      copy(bias, view_of(dense_bias.data(), Dims{spec.columns}));
+      copy_elements(bias, view_of(dense_bias.data(), Dims{spec.columns}));
     } else {
       const BFloat16* from = bias.as<BFloat16>();
       for (std::size_t i = 0; i < dense_bias.size(); ++i) {

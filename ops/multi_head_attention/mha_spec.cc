@@ -1,6 +1,7 @@
 // The defaults and the checks, in the order of the structs' fields.
 #include "ops/multi_head_attention/mha_spec.h"
 
+#include "ops/attention/spec.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -35,61 +36,64 @@ void check_lengths(const ConstTensorView& lengths, std::int64_t key_len) {
 
 }  // namespace
 
-std::int64_t appended_keys(const MultiHeadAttentionSpec& completed) { return completed.attention.always_visible_keys; }
-
-MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv) {
+MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec) {
   MultiHeadAttentionSpec s = spec;
   require(s.type == DataType::kF32 || s.type == DataType::kBF16, "type is ", type_name(s.type),
           ", expected f32 or bf16");
   at_least("batch", s.batch, 0);
   at_least("query_len", s.query_len, 0);
-  at_least("key_len", s.key_len, -1);
+  s.key_len = spec.key_len.value_or(spec.query_len);
+  at_least("key_len", *s.key_len, 0);
   at_least("embed_dim", s.embed_dim, 1);
-  at_least("kdim", s.kdim, 0);
-  at_least("vdim", s.vdim, 0);
+  s.kdim = spec.kdim.value_or(spec.embed_dim);
+  at_least("kdim", *s.kdim, 1);
+  s.vdim = spec.vdim.value_or(spec.embed_dim);
+  at_least("vdim", *s.vdim, 1);
   at_least("num_heads", s.num_heads, 1);
-  at_least("num_kv_heads", s.num_kv_heads, 0);
-  at_least("head_dim", s.head_dim, 0);
-  at_least("value_head_dim", s.value_head_dim, 0);
-  if (s.key_len == -1) s.key_len = s.query_len;
-  if (s.kdim == 0) s.kdim = s.embed_dim;
-  if (s.vdim == 0) s.vdim = s.embed_dim;
-  if (s.num_kv_heads == 0) s.num_kv_heads = s.num_heads;
-  require(s.num_heads % s.num_kv_heads == 0, "num_heads = ", s.num_heads,
-          " is not a multiple of num_kv_heads = ", s.num_kv_heads);
-  if (s.head_dim == 0) {
+  s.num_kv_heads = spec.num_kv_heads.value_or(spec.num_heads);
+  at_least("num_kv_heads", *s.num_kv_heads, 1);
+  require(s.num_heads % *s.num_kv_heads == 0, "num_heads = ", s.num_heads,
+          " is not a multiple of num_kv_heads = ", *s.num_kv_heads);
+  if (!s.head_dim) {
     require(s.embed_dim % s.num_heads == 0, "embed_dim = ", s.embed_dim,
             " is not a multiple of num_heads = ", s.num_heads, "; give head_dim");
     s.head_dim = s.embed_dim / s.num_heads;
   }
-  if (s.value_head_dim == 0) s.value_head_dim = s.head_dim;
+  at_least("head_dim", *s.head_dim, 1);
+  s.value_head_dim = spec.value_head_dim.value_or(*s.head_dim);
+  at_least("value_head_dim", *s.value_head_dim, 1);
   if (s.self_attention) {
-    require(s.key_len == s.query_len, "key_len is ", s.key_len, ", expected query_len = ", s.query_len,
+    require(*s.key_len == s.query_len, "key_len is ", *s.key_len, ", expected query_len = ", s.query_len,
             " in self attention");
-    require(s.kdim == s.embed_dim && s.vdim == s.embed_dim, "kdim and vdim are ", s.kdim, " and ", s.vdim,
+    require(*s.kdim == s.embed_dim && *s.vdim == s.embed_dim, "kdim and vdim are ", *s.kdim, " and ", *s.vdim,
             ", expected embed_dim = ", s.embed_dim, " in self attention");
   }
-  AttentionSpec& core = s.attention;
-  core.type = s.type;
-  core.batch = s.batch;
-  core.num_heads = s.num_heads;
-  core.num_kv_heads = s.num_kv_heads;
-  core.query_len = s.query_len;
-  core.always_visible_keys = (bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
-  core.key_len = s.key_len + core.always_visible_keys;
-  core.head_dim = s.head_dim;
-  core.value_head_dim = s.value_head_dim;
+  static_cast<AttentionRules&>(s) = complete_spec(core_spec(s, false));
   return s;
 }
 
+AttentionSpec core_spec(const MultiHeadAttentionSpec& completed, bool bias_kv) {
+  AttentionSpec core{completed};
+  core.type = completed.type;
+  core.batch = completed.batch;
+  core.num_heads = completed.num_heads;
+  core.num_kv_heads = completed.num_kv_heads;
+  core.query_len = completed.query_len;
+  core.always_visible_keys = (bias_kv ? 1 : 0) + (completed.add_zero_attention ? 1 : 0);
+  core.key_len = *completed.key_len + core.always_visible_keys;
+  core.head_dim = *completed.head_dim;
+  core.value_head_dim = completed.value_head_dim;
+  return core;
+}
+
 void check_weights(const MultiHeadAttentionSpec& s, const MultiHeadAttentionWeights& w) {
-  const std::int64_t q = s.num_heads * s.head_dim;
-  const std::int64_t k = s.num_kv_heads * s.head_dim;
-  const std::int64_t v = s.num_kv_heads * s.value_head_dim;
-  const std::int64_t context = s.num_heads * s.value_head_dim;
+  const std::int64_t q = s.num_heads * *s.head_dim;
+  const std::int64_t k = *s.num_kv_heads * *s.head_dim;
+  const std::int64_t v = *s.num_kv_heads * *s.value_head_dim;
+  const std::int64_t context = s.num_heads * *s.value_head_dim;
   check_tensor("query weight", w.query, s.type, {q, s.embed_dim});
-  check_tensor("key weight", w.key, s.type, {k, s.kdim});
-  check_tensor("value weight", w.value, s.type, {v, s.vdim});
+  check_tensor("key weight", w.key, s.type, {k, *s.kdim});
+  check_tensor("value weight", w.value, s.type, {v, *s.vdim});
   check_tensor("output weight", w.output, s.type, {s.embed_dim, context});
   check_optional("query bias", w.query_bias, s.type, {q});
   check_optional("key bias", w.key_bias, s.type, {k});
@@ -107,21 +111,21 @@ void check_args(const MultiHeadAttentionSpec& s, const MultiHeadAttentionArgs& a
     require(!args.key || same_view(args.key, args.query), "key is another tensor than query in self attention");
     require(!args.value || same_view(args.value, args.query), "value is another tensor than query in self attention");
   } else {
-    check_tensor("key", args.key, s.type, {s.batch, s.key_len, s.kdim});
-    check_tensor("value", args.value, s.type, {s.batch, s.key_len, s.vdim});
+    check_tensor("key", args.key, s.type, {s.batch, *s.key_len, *s.kdim});
+    check_tensor("value", args.value, s.type, {s.batch, *s.key_len, *s.vdim});
   }
   check_tensor("out", args.out, s.type, {s.batch, s.query_len, s.embed_dim});
   if (args.mask && args.mask.rank() > 0) {
-    require(args.mask.dims.back() <= s.key_len, "mask has ", args.mask.dims.back(),
-            " keys, expected key_len = ", s.key_len);
+    require(args.mask.dims.back() <= *s.key_len, "mask has ", args.mask.dims.back(),
+            " keys, expected key_len = ", *s.key_len);
   }
   if (args.key_mask && args.key_mask.rank() > 0) {
-    require(args.key_mask.dims.back() == s.key_len, "key_mask has ", args.key_mask.dims.back(),
-            " keys, expected key_len = ", s.key_len);
+    require(args.key_mask.dims.back() == *s.key_len, "key_mask has ", args.key_mask.dims.back(),
+            " keys, expected key_len = ", *s.key_len);
   }
   if (args.key_lengths && args.key_lengths.rank() == 1) {
-    if (args.key_lengths.type == DataType::kI32) check_lengths<std::int32_t>(args.key_lengths, s.key_len);
-    if (args.key_lengths.type == DataType::kI64) check_lengths<std::int64_t>(args.key_lengths, s.key_len);
+    if (args.key_lengths.type == DataType::kI32) check_lengths<std::int32_t>(args.key_lengths, *s.key_len);
+    if (args.key_lengths.type == DataType::kI64) check_lengths<std::int64_t>(args.key_lengths, *s.key_len);
   }
 }
 

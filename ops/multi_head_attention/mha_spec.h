@@ -6,12 +6,12 @@
 
 namespace headway {
 
-/// The spec with every 0 that stands for a default replaced, `attention` filled in for the core. `bias_kv` tells
-/// whether a learned key and value are appended. Throws kInvalidArgument naming the field and both numbers.
-MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec, bool bias_kv);
+/// The spec with its defaults filled in. Throws kInvalidArgument naming the field and both numbers.
+MultiHeadAttentionSpec complete_spec(const MultiHeadAttentionSpec& spec);
 
-/// Keys appended to the given ones: bias_k, then the zero key.
-std::int64_t appended_keys(const MultiHeadAttentionSpec& completed);
+/// What the core of a layer is: its rules at its sizes, with the appended keys (bias_k and bias_v where `bias_kv`, then
+/// the zero key) behind the given ones.
+AttentionSpec core_spec(const MultiHeadAttentionSpec& completed, bool bias_kv);
 
 /// Throws kInvalidArgument naming the weight and both dims.
 void check_weights(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& weights);

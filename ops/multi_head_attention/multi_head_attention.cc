@@ -39,7 +39,7 @@ void copy_rows(const ConstTensorView& from, const TensorView& to, const Threads&
     const std::int64_t b = task / blocks;
     const std::int64_t begin = task % blocks * kCopyRows;
     const std::int64_t end = std::min(begin + kCopyRows, from.dims[1]);
-    copy(from.selected(0, b).sliced(0, begin, end), to.selected(0, b).sliced(0, begin, end));
+    copy_elements(from.selected(0, b).sliced(0, begin, end), to.selected(0, b).sliced(0, begin, end));
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(from.type));
     if (profiler) scope.add({.bytes = 2 * element_bytes * (end - begin) * from.dims[2]});
   });
@@ -64,9 +64,9 @@ struct MultiHeadAttention::Impl {
 
   MultiHeadAttentionSpec spec;
   std::int64_t context_width;  // Hq·Dv
+  Attention core;
   ProjectedLayout layout;
   Projections projections;
-  Attention core;
   PackedMatmul output;
   Tensor bias_k, bias_v;  // [Hkv·D], [Hkv·Dv]; empty when nothing is appended
   bool bias_kv;
@@ -76,10 +76,10 @@ struct MultiHeadAttention::Impl {
 MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& w,
                                const AttentionOptions& options, const Impl* same)
     : spec(completed),
-      context_width(spec.num_heads * spec.value_head_dim),
-      layout(decide_layout(spec)),
+      context_width(spec.num_heads * *spec.value_head_dim),
+      core(core_spec(spec, static_cast<bool>(w.bias_k)), options),
+      layout(decide_layout(spec, core.spec().key_len)),
       projections(spec, w, layout, same != nullptr ? &same->projections : nullptr),
-      core(spec.attention, options),
       // The context stays dense, unlike the projected rows: only a dense operand gets oneDNN's blocked kernel.
       output({.rows = spec.batch * spec.query_len,
               .columns = spec.embed_dim,
@@ -92,8 +92,8 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
   if (bias_kv) {
     bias_k = Tensor(spec.type, w.bias_k.dims);
     bias_v = Tensor(spec.type, w.bias_v.dims);
-    copy(w.bias_k, bias_k.view());
-    copy(w.bias_v, bias_v.view());
+    copy_elements(w.bias_k, bias_k.view());
+    copy_elements(w.bias_v, bias_v.view());
   }
   for (const ConstTensorView* part : {&w.query, &w.key, &w.value, &w.output, &w.query_bias, &w.key_bias, &w.value_bias,
                                       &w.output_bias, &w.bias_k, &w.bias_v}) {
@@ -103,7 +103,7 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
 
 MultiHeadAttention::Impl::Workspace MultiHeadAttention::Impl::workspace(int workers) const {
   const std::int64_t query_rows = spec.batch * spec.query_len;
-  const std::int64_t key_rows = spec.batch * spec.key_len;
+  const std::int64_t key_rows = spec.batch * *spec.key_len;
   Workspace at{};
   std::size_t end = 0;
   const auto take_bytes = [&end](std::size_t bytes) {
@@ -118,8 +118,8 @@ MultiHeadAttention::Impl::Workspace MultiHeadAttention::Impl::workspace(int work
   at.context = take(query_rows * context_width);
   at.out = take(query_rows * spec.embed_dim);
   at.inputs[kQueryInput] = take(query_rows * spec.embed_dim);
-  at.inputs[kKeyInput] = take(projections.reads(kKeyInput) ? key_rows * spec.kdim : 0);
-  at.inputs[kValueInput] = take(projections.reads(kValueInput) ? key_rows * spec.vdim : 0);
+  at.inputs[kKeyInput] = take(projections.reads(kKeyInput) ? key_rows * *spec.kdim : 0);
+  at.inputs[kValueInput] = take(projections.reads(kValueInput) ? key_rows * *spec.vdim : 0);
   // The phases run one after the other and share what follows.
   at.phase = take_bytes(
       std::max({projections.workspace_bytes(workers), core.workspace_bytes(workers), output.workspace_bytes(workers)}));
@@ -133,10 +133,10 @@ void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
     const std::size_t element_bytes = size_bytes(spec.type);
     const std::size_t row_bytes = element_bytes * static_cast<std::size_t>(width);
     for (std::int64_t b = 0; b < spec.batch; ++b) {
-      for (std::int64_t row = spec.key_len; row < spec.attention.key_len; ++row) {
+      for (std::int64_t row = *spec.key_len; row < layout.key_rows; ++row) {
         const std::int64_t at = operand.offset + b * operand.batch_stride + row * operand.row_stride;
         std::byte* const to = projected + element_bytes * static_cast<std::size_t>(at);
-        if (bias_kv && row == spec.key_len) {
+        if (bias_kv && row == *spec.key_len) {
           std::memcpy(to, learned.view().data, row_bytes);
         } else {
           std::memset(to, 0, row_bytes);
@@ -144,8 +144,8 @@ void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
       }
     }
   };
-  append(layout.key, bias_k, spec.num_kv_heads * spec.head_dim);
-  append(layout.value, bias_v, spec.num_kv_heads * spec.value_head_dim);
+  append(layout.key, bias_k, *spec.num_kv_heads * *spec.head_dim);
+  append(layout.value, bias_v, *spec.num_kv_heads * *spec.value_head_dim);
 }
 
 AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& args, std::byte* projected,
@@ -155,15 +155,16 @@ AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& 
                       {spec.batch, count, rows, width}, {at.batch_stride, at.head_stride, at.row_stride, 1});
   };
   AttentionArgs core_arguments;
-  core_arguments.query = heads(layout.query, spec.num_heads, spec.query_len, spec.head_dim);
-  core_arguments.key = heads(layout.key, spec.num_kv_heads, spec.attention.key_len, spec.head_dim);
-  core_arguments.value = heads(layout.value, spec.num_kv_heads, spec.attention.key_len, spec.value_head_dim);
+  core_arguments.query = heads(layout.query, spec.num_heads, spec.query_len, *spec.head_dim);
+  core_arguments.key = heads(layout.key, *spec.num_kv_heads, layout.key_rows, *spec.head_dim);
+  core_arguments.value = heads(layout.value, *spec.num_kv_heads, layout.key_rows, *spec.value_head_dim);
   core_arguments.mask = args.mask;
   core_arguments.key_mask = args.key_mask;
   core_arguments.key_lengths = args.key_lengths;
   core_arguments.offsets = args.offsets;
-  core_arguments.out = TensorView(context, spec.type, {spec.batch, spec.query_len, spec.num_heads, spec.value_head_dim})
-                           .permuted({0, 2, 1, 3});
+  core_arguments.out =
+      TensorView(context, spec.type, {spec.batch, spec.query_len, spec.num_heads, *spec.value_head_dim})
+          .permuted({0, 2, 1, 3});
   core_arguments.scores = args.scores;
   return core_arguments;
 }
@@ -179,7 +180,7 @@ void MultiHeadAttention::Impl::write_output(const std::byte* context, const Mult
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
                                        const AttentionOptions& options, const MultiHeadAttention* same_weights) {
-  const MultiHeadAttentionSpec completed = complete_spec(spec, static_cast<bool>(weights.bias_k));
+  const MultiHeadAttentionSpec completed = complete_spec(spec);
   check_weights(completed, weights);
   impl_ = std::make_unique<const Impl>(completed, weights, options,
                                        same_weights != nullptr ? same_weights->impl_.get() : nullptr);
@@ -187,6 +188,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const
 
 MultiHeadAttention::~MultiHeadAttention() = default;
 MultiHeadAttention::MultiHeadAttention(MultiHeadAttention&&) noexcept = default;
+MultiHeadAttention& MultiHeadAttention::operator=(MultiHeadAttention&&) noexcept = default;
 
 const MultiHeadAttentionSpec& MultiHeadAttention::spec() const { return impl_->spec; }
 const Attention& MultiHeadAttention::core() const { return impl_->core; }
@@ -195,8 +197,9 @@ std::size_t MultiHeadAttention::workspace_bytes(int workers) const { return impl
 
 std::int64_t MultiHeadAttention::projection_flops() const {
   const MultiHeadAttentionSpec& s = impl_->spec;
-  const std::int64_t query_and_output = s.query_len * s.num_heads * (s.head_dim + s.value_head_dim) * s.embed_dim;
-  const std::int64_t key_and_value = s.key_len * s.num_kv_heads * (s.head_dim * s.kdim + s.value_head_dim * s.vdim);
+  const std::int64_t query_and_output = s.query_len * s.num_heads * (*s.head_dim + *s.value_head_dim) * s.embed_dim;
+  const std::int64_t key_and_value =
+      *s.key_len * *s.num_kv_heads * (*s.head_dim * *s.kdim + *s.value_head_dim * *s.vdim);
   return 2 * s.batch * (query_and_output + key_and_value);
 }
 

@@ -17,6 +17,7 @@ struct ProjectedOperand {
 
 struct ProjectedLayout {
   ProjectedOperand query, key, value;
+  std::int64_t key_rows = 0;  ///< of a batch entry, the appended ones too
   std::int64_t elements = 0;  ///< of the whole region
 };
 
@@ -25,9 +26,10 @@ struct ProjectedLayout {
 /// one line more nearly heals that.
 std::int64_t padded_row(std::int64_t width, DataType type = DataType::kF32);
 
-/// Decides the layout. Row-major over the heads: one row a token, the heads side by side, as the projection writes it.
-/// In self attention query, key and value share their rows, since one product writes all three. A head-major copy for
-/// narrow heads would be decided here: other strides, and a phase that splits between projection and core.
-ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed);
+/// Decides the layout for so many rows of keys, the appended ones too. Row-major over the heads: one row a token, the
+/// heads side by side, as the projection writes it. In self attention query, key and value share their rows, since one
+/// product writes all three. A head-major copy for narrow heads would be decided here: other strides, and a phase that
+/// splits between projection and core.
+ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed, std::int64_t key_rows);
 
 }  // namespace headway

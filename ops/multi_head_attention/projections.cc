@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ops/multi_head_attention/layer_zones.h"
-#include "ops/multi_head_attention/mha_spec.h"
 
 namespace headway {
 namespace {
@@ -28,9 +27,9 @@ Stacked stack(const MultiHeadAttentionWeights& w) {
   std::int64_t begin = 0;
   for (int i = 0; i < 3; ++i) {
     const std::int64_t end = begin + weights[i]->dims[0];
-    copy(*weights[i], all.weight.view().sliced(0, begin, end));
+    copy_elements(*weights[i], all.weight.view().sliced(0, begin, end));
     if (*biases[i]) {
-      copy(*biases[i], all.bias.view().sliced(0, begin, end));
+      copy_elements(*biases[i], all.bias.view().sliced(0, begin, end));
       all.with_bias = true;
     }
     begin = end;
@@ -44,7 +43,7 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
                          const ProjectedLayout& layout, const Projections* same)
     : element_bytes_(static_cast<std::int64_t>(size_bytes(s.type))),
       stacked_(s.self_attention),
-      batches_apart_(appended_keys(s) > 0) {
+      batches_apart_(layout.key_rows > *s.key_len) {
   if (same != nullptr && same->stacked_ != stacked_) same = nullptr;  // one product there, three here, or the reverse
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;
@@ -61,9 +60,9 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
   }
   add(spec_of(together * s.query_len, w.query.dims[0], s.embed_dim, layout.query.row_stride), w.query, w.query_bias,
       kQueryInput, layout.query, same);
-  add(spec_of(together * s.key_len, w.key.dims[0], s.kdim, layout.key.row_stride), w.key, w.key_bias, kKeyInput,
+  add(spec_of(together * *s.key_len, w.key.dims[0], *s.kdim, layout.key.row_stride), w.key, w.key_bias, kKeyInput,
       layout.key, same);
-  add(spec_of(together * s.key_len, w.value.dims[0], s.vdim, layout.value.row_stride), w.value, w.value_bias,
+  add(spec_of(together * *s.key_len, w.value.dims[0], *s.vdim, layout.value.row_stride), w.value, w.value_bias,
       kValueInput, layout.value, same);
 }
 

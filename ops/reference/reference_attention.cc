@@ -35,7 +35,7 @@ class Row {
  public:
   Row(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t b, std::int64_t h, std::int64_t i)
       : spec_(spec), args_(args), b_(b), h_(h), i_(i) {
-    const std::int64_t kv_heads = spec.num_kv_heads > 0 ? spec.num_kv_heads : spec.num_heads;
+    const std::int64_t kv_heads = spec.num_kv_heads.value_or(spec.num_heads);
     const std::int64_t g = h / (spec.num_heads / kv_heads);
     q_ = args.query.as<Real>() + b * args.query.strides[0] + h * args.query.strides[1] + i * args.query.strides[2];
     k_ = args.key.as<Real>() + b * args.key.strides[0] + g * args.key.strides[1];

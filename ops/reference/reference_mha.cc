@@ -61,12 +61,10 @@ void append(const ConstTensorView& bias, std::int64_t s, const TensorView& y) {
 TensorView heads_of(const TensorView& x, std::int64_t heads) { return x.split_axis(2, heads).permuted({0, 2, 1, 3}); }
 
 MultiHeadAttentionSpec with_defaults(MultiHeadAttentionSpec spec) {
-  if (spec.key_len == 0) spec.key_len = spec.query_len;
-  if (spec.kdim == 0) spec.kdim = spec.embed_dim;
-  if (spec.vdim == 0) spec.vdim = spec.embed_dim;
-  if (spec.num_kv_heads == 0) spec.num_kv_heads = spec.num_heads;
-  if (spec.head_dim == 0) spec.head_dim = spec.embed_dim / spec.num_heads;
-  if (spec.value_head_dim == 0) spec.value_head_dim = spec.head_dim;
+  spec.key_len = spec.key_len.value_or(spec.query_len);
+  spec.num_kv_heads = spec.num_kv_heads.value_or(spec.num_heads);
+  spec.head_dim = spec.head_dim.value_or(spec.embed_dim / spec.num_heads);
+  spec.value_head_dim = spec.value_head_dim.value_or(*spec.head_dim);
   return spec;
 }
 
@@ -78,33 +76,33 @@ void reference_multi_head_attention(const MultiHeadAttentionSpec& given, const M
   const ConstTensorView& key_in = spec.self_attention ? args.query : args.key;
   const ConstTensorView& value_in = spec.self_attention ? args.query : args.value;
   const std::int64_t appended = (weights.bias_k ? 1 : 0) + (spec.add_zero_attention ? 1 : 0);
-  const std::int64_t keys = spec.key_len + appended;
+  const std::int64_t keys = *spec.key_len + appended;
 
-  Doubles q({spec.batch, spec.query_len, spec.num_heads * spec.head_dim});
-  Doubles k({spec.batch, keys, spec.num_kv_heads * spec.head_dim});  // zeros are what zero attention appends
-  Doubles v({spec.batch, keys, spec.num_kv_heads * spec.value_head_dim});
-  Doubles context({spec.batch, spec.query_len, spec.num_heads * spec.value_head_dim});
+  Doubles q({spec.batch, spec.query_len, spec.num_heads * *spec.head_dim});
+  Doubles k({spec.batch, keys, *spec.num_kv_heads * *spec.head_dim});  // zeros are what zero attention appends
+  Doubles v({spec.batch, keys, *spec.num_kv_heads * *spec.value_head_dim});
+  Doubles context({spec.batch, spec.query_len, spec.num_heads * *spec.value_head_dim});
   project(args.query, weights.query, weights.query_bias, q.view());
   project(key_in, weights.key, weights.key_bias, k.view());
   project(value_in, weights.value, weights.value_bias, v.view());
   if (weights.bias_k) {
-    append(weights.bias_k, spec.key_len, k.view());
-    append(weights.bias_v, spec.key_len, v.view());
+    append(weights.bias_k, *spec.key_len, k.view());
+    append(weights.bias_v, *spec.key_len, v.view());
   }
 
-  AttentionSpec core = spec.attention;
+  AttentionSpec core{spec};
   core.batch = spec.batch;
   core.num_heads = spec.num_heads;
-  core.num_kv_heads = spec.num_kv_heads;
+  core.num_kv_heads = *spec.num_kv_heads;
   core.query_len = spec.query_len;
   core.key_len = keys;
-  core.head_dim = spec.head_dim;
-  core.value_head_dim = spec.value_head_dim;
+  core.head_dim = *spec.head_dim;
+  core.value_head_dim = *spec.value_head_dim;
   core.always_visible_keys = appended;
   AttentionArgs core_args;
   core_args.query = heads_of(q.view(), spec.num_heads);
-  core_args.key = heads_of(k.view(), spec.num_kv_heads);
-  core_args.value = heads_of(v.view(), spec.num_kv_heads);
+  core_args.key = heads_of(k.view(), *spec.num_kv_heads);
+  core_args.value = heads_of(v.view(), *spec.num_kv_heads);
   core_args.mask = args.mask;
   core_args.key_mask = args.key_mask;
   core_args.key_lengths = args.key_lengths;

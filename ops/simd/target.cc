@@ -92,6 +92,13 @@ std::vector<std::string> simd_targets() {
   return names;
 }
 
+std::vector<std::string> simd_compiled_targets() {
+  std::vector<std::string> names;
+  // One bit a target, the best ones lowest.
+  for (std::int64_t bits = HWY_TARGETS; bits != 0; bits &= bits - 1) names.emplace_back(hwy::TargetName(bits & -bits));
+  return names;
+}
+
 std::string simd_target() {
   apply_simd_environment();
   return hwy::TargetName(HWY_DYNAMIC_DISPATCH(BitOfTarget)());

@@ -11,6 +11,8 @@ namespace headway {
 std::string simd_target();
 /// Names of all compiled targets that this CPU can run, best first.
 std::vector<std::string> simd_targets();
+/// Names of all targets that kernels were compiled for, best first.
+std::vector<std::string> simd_compiled_targets();
 /// Caps the target from now on to `name` (as simd_targets() spells it; case does not matter). An empty name lifts the
 /// cap. Throws kInvalidArgument listing what this CPU has. For tests and tools, while no other thread makes a plan;
 /// plans made before keep theirs.

@@ -21,7 +21,7 @@ AttentionSpec attention_of(const json& shape) {
   AttentionSpec spec;
   spec.batch = shape.at("batch");
   spec.num_heads = shape.at("heads");
-  spec.num_kv_heads = shape.at("kv_heads");
+  spec.num_kv_heads = shape.at("kv_heads").get<std::int64_t>();
   spec.query_len = shape.at("query_len");
   spec.key_len = shape.at("key_len");
   spec.head_dim = shape.at("head_dim");
@@ -69,7 +69,7 @@ class AttentionJob final : public Prepared {
   ConstTensorView input(const std::string& name) {
     const ConstTensorView file = inputs_.tensor(name);
     Tensor& tensor = *copies_.emplace_back(std::make_unique<Tensor>(file.type, file.dims));
-    copy(file, tensor.view());
+    copy_elements(file, tensor.view());
     return std::as_const(tensor).view();
   }
 
@@ -90,11 +90,12 @@ class AttentionJob final : public Prepared {
 
   void make_layer(const json& shape) {
     MultiHeadAttentionSpec spec;
-    spec.attention = attention_of(shape);
-    spec.batch = spec.attention.batch;
-    spec.query_len = spec.attention.query_len;
+    const AttentionSpec core = attention_of(shape);
+    static_cast<AttentionRules&>(spec) = core;
+    spec.batch = core.batch;
+    spec.query_len = core.query_len;
     spec.embed_dim = shape.at("embed_dim");
-    spec.num_heads = spec.attention.num_heads;
+    spec.num_heads = core.num_heads;
     spec.self_attention = true;
     MultiHeadAttentionWeights weights;
     split_in_proj(inputs_.tensor("in_proj_weight"), inputs_.tensor("in_proj_bias"), &weights);
@@ -105,7 +106,7 @@ class AttentionJob final : public Prepared {
     out_ = Tensor(DataType::kF32, {spec.batch, spec.query_len, spec.embed_dim});
     MultiHeadAttentionArgs args;
     args.query = args.key = args.value = input("x");
-    if (spec.attention.key_mask != MaskKind::kNone) args.key_mask = input("key_mask");
+    if (spec.key_mask != MaskKind::kNone) args.key_mask = input("key_mask");
     args.out = out_.view();
     run_ = [this, args] { layer_->run(args, workspace_.data(), threads_); };
     explain_ = layer_->explain();

@@ -10,9 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "headway/build_info.h"
 #include "headway/tensor.h"
-#include "ops/matmul/matmul.h"
-#include "ops/simd/target.h"
 #include "perf/peers/prepared.h"
 #include "runtime/base/check.h"
 
@@ -53,8 +52,9 @@ json answer(const json& request, std::unique_ptr<Prepared>* prepared) {
 int main() {
   using namespace headway;
   using nlohmann::json;
-  const std::string version = std::string(HEADWAY_VERSION) + " (" + simd_target() + ", Highway " + highway_version() +
-                              ", oneDNN " + onednn_version() + ")";
+  const BuildInfo build = build_info();
+  const std::string version = build.version + " (" + cpu_info().simd_current + ", Highway " + build.highway +
+                              ", oneDNN " + build.onednn_runtime + ")";
   std::cout << json{{"version", version}} << std::endl;
   std::unique_ptr<perf::Prepared> prepared;
   for (std::string line; std::getline(std::cin, line);) {

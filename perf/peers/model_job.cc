@@ -5,11 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "headway/fusion.h"
-#include "headway/onnx.h"
-#include "headway/register_ops.h"
+#include "headway/model.h"
 #include "headway/safetensors.h"
-#include "headway/session.h"
 #include "perf/peers/prepared.h"
 #include "runtime/base/check.h"
 
@@ -22,32 +19,30 @@ class ModelJob final : public Prepared {
  public:
   explicit ModelJob(const json& request)
       : file_(SafetensorsFile::open(request.at("inputs").get<std::string>())),
-        threads_(Threads::openmp(request.at("threads").get<int>())) {
-    register_ops(&registry_);
-    OnnxModel onnx = read_onnx(request.at("shape").at("model").get<std::string>());
-    session_ = std::make_unique<Session>(fuse(onnx.graph, registry_, &fusion_), registry_);
+        threads_(Threads::openmp(request.at("threads").get<int>())),
+        model_(load_model(request.at("shape").at("model").get<std::string>())) {
     std::vector<TensorInfo> infos;
-    for (const GraphInput& input : session_->graph().inputs()) {
-      const ConstTensorView from = file_.tensor(session_->graph().value_name(input.value));
+    for (const GraphInput& input : model_.session().graph().inputs()) {
+      const ConstTensorView from = file_.tensor(model_.session().graph().value_name(input.value));
       Tensor& tensor = inputs_.emplace_back(from.type, from.dims);
-      copy(from, tensor.view());
+      copy_elements(from, tensor.view());
       infos.push_back({from.type, from.dims, true});
     }
     for (const Tensor& tensor : inputs_) input_views_.push_back(tensor.view());
-    for (const TensorInfo& info : session_->output_infos(infos)) outputs_.emplace_back(info.type, info.dims);
+    for (const TensorInfo& info : model_.session().output_infos(infos)) outputs_.emplace_back(info.type, info.dims);
     for (Tensor& tensor : outputs_) output_views_.push_back(tensor.view());
   }
 
   json variant() const override {
-    const auto fused = static_cast<std::size_t>(fusion_.count("attention"));
-    const std::size_t nodes = session_->graph().nodes().size();
-    return {
-        {"name", "Session"},
-        {"ran", "attention fused in " + std::to_string(fused) + " of " + std::to_string(fused + fusion_.missed.size())},
-        {"nodes", nodes},
-        {"attention_share", attention_share()}};
+    const auto fused = static_cast<std::size_t>(model_.fusion().count("attention"));
+    const std::size_t nodes = model_.session().graph().nodes().size();
+    return {{"name", "Session"},
+            {"ran", "attention fused in " + std::to_string(fused) + " of " +
+                        std::to_string(fused + model_.fusion().missed.size())},
+            {"nodes", nodes},
+            {"attention_share", attention_share()}};
   }
-  void run() override { session_->run(input_views_, output_views_, threads_); }
+  void run() override { model_.session().run(input_views_, output_views_, threads_); }
   /// The first output of floats.
   void write_output(const std::string& path) override {
     const auto first = std::find_if(outputs_.begin(), outputs_.end(),
@@ -63,10 +58,10 @@ class ModelJob final : public Prepared {
   /// Of the time in operators, that in attention operators, projections included where they are fused.
   double attention_share() const {
     Profiler profiler({threads_.workers(), 0});
-    session_->run(input_views_, output_views_, threads_);
-    for (int i = 0; i < 9; ++i) session_->run(input_views_, output_views_, threads_, &profiler);
+    model_.session().run(input_views_, output_views_, threads_);
+    for (int i = 0; i < 9; ++i) model_.session().run(input_views_, output_views_, threads_, &profiler);
     std::map<std::string, bool> attention;
-    for (const Node& node : session_->graph().nodes()) {
+    for (const Node& node : model_.session().graph().nodes()) {
       attention[node.name.empty() ? node.op : node.name] |= node.op.find("Attention") != std::string::npos;
     }
     double all = 0, part = 0;
@@ -80,9 +75,7 @@ class ModelJob final : public Prepared {
 
   SafetensorsFile file_;
   Threads threads_;
-  Registry registry_;
-  FusionReport fusion_;
-  std::unique_ptr<Session> session_;
+  Model model_;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<ConstTensorView> input_views_;
   std::vector<TensorView> output_views_;

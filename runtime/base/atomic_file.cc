@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "headway/error.h"
-#include "headway/safetensors.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json_reader.h"
 

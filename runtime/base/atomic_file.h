@@ -33,4 +33,8 @@ class AtomicFile {
   int file_ = -1;
 };
 
+/// Writes `bytes` as the whole of a file: afterwards it is there entirely, or the old one is. A device or a pipe is
+/// written straight. Throws kIo.
+void write_file_atomically(const std::string& path, std::string_view bytes);
+
 }  // namespace headway

@@ -23,7 +23,7 @@ void bind_inputs(const Graph& graph, const RunArgs& args, RunState* state) {
       continue;
     }
     const TensorView staged = stage(&state->input_staging[i], input.type, input.dims);
-    copy(input, staged);
+    copy_elements(input, staged);
     bound = staged;
   }
 }
@@ -90,7 +90,7 @@ void execute(const Graph& graph, RunLease* lease, const RunArgs& args) {
   }
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     const ConstTensorView& value = state.values[graph.outputs()[i].value].readable;
-    if (value.data != args.outputs[i].data) copy(value, args.outputs[i]);
+    if (value.data != args.outputs[i].data) copy_elements(value, args.outputs[i]);
   }
 }
 

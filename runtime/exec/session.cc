@@ -8,6 +8,7 @@
 #include "runtime/exec/explain.h"
 #include "runtime/exec/fold.h"
 #include "runtime/exec/plan_cache.h"
+#include "runtime/exec/session_names.h"
 #include "runtime/exec/validate.h"
 
 namespace headway {
@@ -40,6 +41,7 @@ struct Session::Impl {
       : graph(std::move(g)),
         registry(r),
         rules(checked(graph, r)),
+        names(graph),
         known(graph, r),
         zones(make_zones(graph)),
         plans(checked_capacity(options.plan_cache_capacity)) {}
@@ -67,6 +69,7 @@ struct Session::Impl {
   const Graph graph;
   const Registry& registry;
   const InputRules rules;
+  const SessionNames names;
   const KnownValues known;
   const std::vector<Zone> zones;
   PlanCache plans;
@@ -76,8 +79,14 @@ Session::Session(Graph graph, const Registry& registry, const SessionOptions& op
     : impl_(std::make_unique<Impl>(std::move(graph), registry, options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
 
 const Graph& Session::graph() const { return impl_->graph; }
+const std::vector<InputInfo>& Session::input_infos() const { return impl_->names.input_infos(); }
+const std::vector<std::string>& Session::input_names() const { return impl_->names.inputs().names(); }
+const std::vector<std::string>& Session::output_names() const { return impl_->names.outputs().names(); }
+std::size_t Session::input_index(std::string_view name) const { return impl_->names.inputs().index(name); }
+std::size_t Session::output_index(std::string_view name) const { return impl_->names.outputs().index(name); }
 
 std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs) const {
   return impl_->plan(inputs)->output_infos();
@@ -105,6 +114,15 @@ std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const 
   }
   run(inputs, views, threads, profiler);
   return tensors;
+}
+
+void Session::run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
+                  Profiler* profiler) const {
+  run(impl_->names.inputs().ordered(inputs), impl_->names.outputs().ordered(outputs), threads, profiler);
+}
+
+std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler) const {
+  return run(impl_->names.inputs().ordered(inputs), threads, profiler);
 }
 
 std::string Session::explain(std::span<const TensorInfo> inputs, int workers) const {

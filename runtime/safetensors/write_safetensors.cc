@@ -94,7 +94,7 @@ void write_safetensors(const std::string& path, const std::map<std::string, Cons
       file.write({view.data, bytes});
     } else {
       Tensor packed(view.type, view.dims);
-      copy(view, packed.view());
+      copy_elements(view, packed.view());
       file.write({packed.view().data, bytes});
     }
   }

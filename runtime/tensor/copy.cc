@@ -47,7 +47,7 @@ Loops make_loops(const ConstTensorView& from, const TensorView& to) {
 
 /// One run of elements of a type with the right size; memcpy of one element keeps to the aliasing rules.
 template <std::size_t kBytes>
-void copy_elements(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step, std::int64_t n) {
+void copy_steps(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step, from + i * from_step, kBytes);
 }
 
@@ -57,13 +57,13 @@ void copy_run(const std::byte* from, std::int64_t from_step, std::byte* to, std:
   if (from_step == step && to_step == step) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * bytes);
   } else if (bytes == 1) {
-    copy_elements<1>(from, from_step, to, to_step, n);
+    copy_steps<1>(from, from_step, to, to_step, n);
   } else if (bytes == 2) {
-    copy_elements<2>(from, from_step, to, to_step, n);
+    copy_steps<2>(from, from_step, to, to_step, n);
   } else if (bytes == 4) {
-    copy_elements<4>(from, from_step, to, to_step, n);
+    copy_steps<4>(from, from_step, to, to_step, n);
   } else {
-    copy_elements<8>(from, from_step, to, to_step, n);
+    copy_steps<8>(from, from_step, to, to_step, n);
   }
 }
 
@@ -82,7 +82,7 @@ void copy_axis(const Loops& loops, int axis, const std::byte* from, std::byte* t
 
 }  // namespace
 
-void copy(const ConstTensorView& from, const TensorView& to) {
+void copy_elements(const ConstTensorView& from, const TensorView& to) {
   require(from.present && to.present, "copy needs two tensors, the ", from.present ? "destination" : "source",
           " is absent");
   require(from.type == to.type, "copy from ", type_name(from.type), " to ", type_name(to.type), " needs equal types");

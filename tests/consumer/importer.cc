@@ -1,10 +1,10 @@
-// Links the importer and asks it for a file that is not there. Knows no model.
+// Links the importer and asks it for a model that is not there. Knows no model.
 #include <headway/error.h>
-#include <headway/onnx.h>
+#include <headway/model.h>
 
 int main() {
   try {
-    headway::read_onnx("no such file.onnx");
+    headway::load_model("no such file.onnx");
   } catch (const headway::Error& error) {
     return error.code() == headway::ErrorCode::kIo ? 0 : 2;
   }

@@ -6,8 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "headway/numerical_bound.h"
 #include "ops/reference/reference_attention.h"
-#include "tests/numerical_bound.h"
 #include "tests/support/strided.h"
 
 namespace headway::testing {
@@ -45,7 +45,7 @@ struct Product {
 };
 
 Product product(const AttentionSpec& spec, const AttentionArgs& args, const ReferencePair& pair) {
-  const std::int64_t g = pair.head / (spec.num_heads / spec.num_kv_heads);
+  const std::int64_t g = pair.head / (spec.num_heads / *spec.num_kv_heads);
   const float* q = args.query.as<float>() + offset_of(args.query.strides, pair.batch, pair.head, pair.query, 0);
   const float* k = args.key.as<float>() + offset_of(args.key.strides, pair.batch, g, pair.key, 0);
   Product result;
@@ -130,13 +130,13 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec
   const Widened wide(given);
   const AttentionArgs& args = wide.args;
   AttentionSpec doubled = spec;
-  doubled.value_head_dim = 2 * spec.value_head_dim;
+  doubled.value_head_dim = 2 * *spec.value_head_dim;
   AttentionArgs exact = args;
   std::vector<float> values = with_magnitudes(args.value);
   values.push_back(0);
   exact.value = view_of(static_cast<const float*>(values.data()),
-                        Dims{spec.batch, spec.num_kv_heads, spec.key_len, doubled.value_head_dim});
-  const Dims both{spec.batch, spec.num_heads, spec.query_len, doubled.value_head_dim};
+                        Dims{spec.batch, *spec.num_kv_heads, spec.key_len, *doubled.value_head_dim});
+  const Dims both{spec.batch, spec.num_heads, spec.query_len, *doubled.value_head_dim};
   std::vector<double> sums(size(element_count(both)) + 1);
   exact.out = view_of(sums.data(), both);
   if (args.scores) {
@@ -149,7 +149,7 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec
   each(out_dims_, [&](auto b, auto h, auto i, auto d) {
     const double* row = sums.data() + offset_of(exact.out.strides, b, h, i, 0);
     out_.push_back(row[d]);
-    weighted_.push_back(row[spec.value_head_dim + d]);
+    weighted_.push_back(row[*spec.value_head_dim + d]);
   });
   const bool raw = spec.scores_output == ScoresOutput::kScaled || spec.scores_output == ScoresOutput::kSoftcapped;
   each({spec.batch, spec.num_heads, spec.query_len, 1}, [&](auto b, auto h, auto i, auto) {
@@ -172,11 +172,12 @@ void Expected::compare_out(const AttentionArgs& args, bool bf16_weights, Compari
     const auto got = static_cast<double>(read_element(args.out, offset_of(args.out.strides, b, h, i, d)));
     const double magnitude = magnitude_[size(index / out_dims_[3])];
     const double exact = out_[size(index)];
-    double bound = kEpsilon * weighted_[size(index)] * (kBoundC1 + kBoundC2 * magnitude) +
-                   kUnderflow * static_cast<double>(spec_.key_len) * 100;
-    if (bf16_weights) bound += kBf16Rounding * weighted_[size(index)];
+    double bound = numerical_bound::of_out(weighted_[size(index)], magnitude) +
+                   numerical_bound::kUnderflow * static_cast<double>(spec_.key_len) * 100;
+    if (bf16_weights) bound += numerical_bound::kBf16Rounding * weighted_[size(index)];
     // What was rounded may lie on the other side of a power of two than what is exact.
-    const double stored = bf16_out ? std::max(half_bf16_step(exact), half_bf16_step(got)) : 0;
+    const double stored =
+        bf16_out ? std::max(numerical_bound::half_bf16_step(exact), numerical_bound::half_bf16_step(got)) : 0;
     check("out", index, got, exact, bound, stored, result);
     ++index;
   });
@@ -187,9 +188,10 @@ double Expected::score_bound(double exact, double magnitude) const {
     case ScoresOutput::kProbabilities:
     case ScoresOutput::kMeanProbabilities:
       // A hidden key has a weight of exactly 0.
-      return exact == 0 ? 0 : kEpsilon * exact * (kBoundC1 + kBoundC2 * magnitude) + kUnderflow;
+      return exact == 0 ? 0 : numerical_bound::of_out(exact, magnitude) + numerical_bound::kUnderflow;
     default:
-      return kEpsilon * (kBoundC2 * magnitude + 2 * std::abs(exact)) + kUnderflow;
+      return numerical_bound::kEpsilon * (numerical_bound::kC2 * magnitude + 2 * std::abs(exact)) +
+             numerical_bound::kUnderflow;
   }
 }
 

@@ -40,16 +40,16 @@ std::string attention_only(const std::string& plan) {
 
 int run(const ExplainOptions& options) {
   const Execution execution = start(options.execution);
-  const Model model = load_model(options.model_path, !options.unfused);
-  const Graph& graph = model.session->graph();
+  const Model model = load_model(options.model_path, {.fused = !options.unfused});
+  const Graph& graph = model.session().graph();
   fmt::print("{}\n", text(model));
   const std::vector<TensorInfo> infos = model_input_infos(graph, options.inputs.shapes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
     fmt::print("input {} {} {}, planned for {}\n", graph.value_name(graph.inputs()[i].value),
                headway::type_name(infos[i].type), text(graph.inputs()[i].dims), text(infos[i].dims));
   }
-  if (!options.unfused) fmt::print("{}\n{}", attention_fused(model.fusion), model.fusion.text());
-  const std::string plan = model.session->explain(infos, execution.threads.workers());
+  if (!options.unfused) fmt::print("{}\n{}", attention_fused(model.fusion()), model.fusion().text());
+  const std::string plan = model.session().explain(infos, execution.threads.workers());
   fmt::print("{}", options.all_nodes ? plan : attention_only(plan));
   return kExitGood;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "headway/error.h"
+#include "headway/version.h"
 #include "tools/command/commands.h"
 
 namespace {
@@ -40,7 +41,7 @@ int run(const Action& action) {
 int main(int argc, char** argv) {
   CLI::App app("Multi-head attention: measure it, look into it, run it, check it.", "headway");
   app.footer("Exit codes: 0 good, 1 a check did not hold, 2 bad use or bad input.");
-  app.set_version_flag("--version", HEADWAY_VERSION);
+  app.set_version_flag("--version", headway::version());
   app.require_subcommand(0, 1);  // none at all is reported below, after words that are not one
   Action chosen;
   headway::tools::add_info(&app, &chosen);

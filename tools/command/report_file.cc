@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "headway/safetensors.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/check.h"
 
 namespace headway::tools {

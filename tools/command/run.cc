@@ -118,13 +118,13 @@ std::vector<std::string> files_read(const RunOptions& options) {
 int run(const RunOptions& options) {
   check_outputs({options.out_path, options.trace_path}, files_read(options));
   const Execution execution = start(options.execution);
-  const Model model = load_model(options.model_path, !options.unfused);
+  const Model model = load_model(options.model_path, {.fused = !options.unfused});
   fmt::print("{}\n", text(model));
-  if (!options.unfused) fmt::print("{}\n", attention_fused(model.fusion));
-  const ModelInputs inputs(model.session->graph(), options.inputs);
+  if (!options.unfused) fmt::print("{}\n", attention_fused(model.fusion()));
+  const ModelInputs inputs(model.session().graph(), options.inputs);
   for (const std::string& line : inputs.lines()) fmt::print("input {}\n", line);
-  Runner runner(*model.session, inputs, execution);
-  time_runs(&runner, options, *model.session, execution);
+  Runner runner(model.session(), inputs, execution);
+  time_runs(&runner, options, model.session(), execution);
   const auto outputs = runner.outputs();
   for (const auto& [name, view] : outputs) {
     fmt::print("output {} {} {}\n", name, headway::type_name(view.type), text(view.dims));

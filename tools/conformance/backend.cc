@@ -70,12 +70,12 @@ CaseResult run_case(const fs::path& folder, const Execution& execution) {
     result.unsupported = error.what();
     return result;
   }
-  const Model model = prepare_model(std::move(onnx), path, true);
+  const Model model = make_model(std::move(onnx));
   const std::vector<fs::path> sets = entries(folder, "test_data_set_");
   require(!sets.empty(), folder.string(), " has no test_data_set_*");
-  for (const fs::path& data : sets) run_set(*model.session, data, execution.threads, &result);
+  for (const fs::path& data : sets) run_set(model.session(), data, execution.threads, &result);
   std::string operators;
-  for (const Node& node : model.session->graph().nodes()) {
+  for (const Node& node : model.session().graph().nodes()) {
     if (node.op.find("Attention") == std::string::npos) continue;
     operators += (operators.empty() ? "" : ", ") + node.op;
   }

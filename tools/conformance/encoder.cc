@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "tools/conformance/compare_values.h"
@@ -54,12 +55,12 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
 
 /// The hidden states of sentence `i` run by itself, cut to its live tokens: [length, E].
 Tensor run_alone(const Encoder& encoder, std::int64_t i, std::int64_t length, const Threads& threads) {
-  const Graph& graph = encoder.model.session->graph();
+  const Graph& graph = encoder.model.session().graph();
   std::vector<ConstTensorView> views;
   for (const GraphInput& input : graph.inputs()) {
     views.push_back(encoder.inputs.tensor(graph.value_name(input.value)).sliced(0, i, i + 1).sliced(1, 0, length));
   }
-  std::vector<Tensor> outputs = encoder.model.session->run(views, threads);
+  std::vector<Tensor> outputs = encoder.model.session().run(views, threads);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (graph.outputs()[k].name == kHidden) return packed(std::as_const(outputs[k]).view().selected(0, 0));
   }
@@ -67,7 +68,7 @@ Tensor run_alone(const Encoder& encoder, std::int64_t i, std::int64_t length, co
 }
 
 CaseResult run_sentence(const Encoder& encoder, std::int64_t i, const Execution& execution) {
-  const NamedTensors batch = run_on(*encoder.model.session, encoder.inputs, execution.threads);
+  const NamedTensors batch = run_on(encoder.model.session(), encoder.inputs, execution.threads);
   require(batch.count(kHidden) == 1, "the model has no output named ", kHidden);
   const ConstTensorView mask = encoder.inputs.tensor(kMask).selected(0, i);
   const std::vector<double> live = values_of(mask);
@@ -88,14 +89,14 @@ CaseResult run_sentence(const Encoder& encoder, std::int64_t i, const Execution&
 }
 
 CaseResult run_batch(const Encoder& encoder, std::int64_t layers, const Execution& execution) {
-  const NamedTensors batch = run_on(*encoder.model.session, encoder.inputs, execution.threads);
+  const NamedTensors batch = run_on(encoder.model.session(), encoder.inputs, execution.threads);
   CaseResult result;
   result.bound = kHiddenBound;
   for (const auto& [name, tensor] : batch) {
     result.worst =
         std::max(result.worst, compare_values(name, tensor.view(), encoder.expected.tensor(name)).relative());
   }
-  const std::int64_t fused = encoder.model.fusion.count("attention");
+  const std::int64_t fused = encoder.model.fusion().count("attention");
   result.ok = result.worst <= kHiddenBound && fused == layers;
   result.implementation = fmt::format("attention {} of {}", fused, layers);
   return result;
@@ -106,7 +107,7 @@ CaseResult run_batch(const Encoder& encoder, std::int64_t layers, const Executio
 CaseSet encoder_cases(const std::string& folder, const nlohmann::json& manifest) {
   const std::string file = manifest.at("file").get<std::string>();
   const std::string stem = folder + "/" + file.substr(0, file.rfind(".onnx"));
-  const auto encoder = std::make_shared<const Encoder>(Encoder{load_model(folder + "/" + file, true),
+  const auto encoder = std::make_shared<const Encoder>(Encoder{load_model(folder + "/" + file),
                                                                SafetensorsFile::open(stem + ".inputs.safetensors"),
                                                                SafetensorsFile::open(stem + ".expected.safetensors")});
   CaseSet set;

@@ -27,7 +27,7 @@ class ModelPair {
 
  private:
   const Model& get(std::unique_ptr<Model>* model, bool fused) {
-    if (!*model) *model = std::make_unique<Model>(load_model(path_, fused));
+    if (!*model) *model = std::make_unique<Model>(load_model(path_, {.fused = fused}));
     return **model;
   }
   std::string path_;
@@ -45,8 +45,8 @@ struct ModelSet {
 CaseResult run_set(ModelPair* pair, const ModelSet& set, const Execution& execution) {
   const SafetensorsFile inputs = SafetensorsFile::open(set.inputs);
   const SafetensorsFile expected = SafetensorsFile::open(set.expected);
-  const NamedTensors fused = run_on(*pair->fused().session, inputs, execution.threads);
-  const NamedTensors unfused = run_on(*pair->unfused().session, inputs, execution.threads);
+  const NamedTensors fused = run_on(pair->fused().session(), inputs, execution.threads);
+  const NamedTensors unfused = run_on(pair->unfused().session(), inputs, execution.threads);
   const ConstTensorView mask =
       set.live_rows_only && inputs.has("attention_mask") ? inputs.tensor("attention_mask") : ConstTensorView();
 
@@ -60,7 +60,7 @@ CaseResult run_set(ModelPair* pair, const ModelSet& set, const Execution& execut
     result.worst = std::max(result.worst, comparison.relative());
     apart = std::max(apart, compare_values(name, got->second.view(), unfused.at(name).view()).relative());
   }
-  const FusionReport& report = pair->fused().fusion;
+  const FusionReport& report = pair->fused().fusion();
   const std::int64_t count = report.count("attention");
   result.ok = result.worst <= kModelBound && apart <= kFusedBound && count == set.layers;
   result.implementation = fmt::format("attention {} of {}, fused - unfused {:.2e}", count, set.layers, apart);

@@ -43,7 +43,7 @@ StridedMask as_torch_had_it(const ConstTensorView& mask, const json& config) {
   if (same || expanded.count() == 0) return {ConstTensorView(mask.data, mask.type, expanded.dims, strides), {}};
   auto storage = std::make_shared<Tensor>(mask.type, Dims{extent});
   const TensorView view(storage->view().data, mask.type, expanded.dims, strides);
-  copy(expanded, view);
+  copy_elements(expanded, view);
   return {view, storage};
 }
 

@@ -37,34 +37,34 @@ ConstTensorView attention_mask(const ConstTensorView& mask, const MultiHeadAtten
   if (!mask) return mask;
   require(mask.rank() == 2 || mask.rank() == 3, "attn_mask has rank ", mask.rank(), ", expected 2 or 3");
   if (mask.rank() == 2) {
-    const Dims expected = {spec.query_len, spec.key_len};
+    const Dims expected = {spec.query_len, *spec.key_len};
     require(mask.dims == expected, "attn_mask has shape ", mask.dims, ", expected ", expected);
     return mask;
   }
-  const Dims expected = {spec.batch * spec.num_heads, spec.query_len, spec.key_len};
+  const Dims expected = {spec.batch * spec.num_heads, spec.query_len, *spec.key_len};
   require(mask.dims == expected, "attn_mask has shape ", mask.dims, ", expected [B·H, Sq, Skv] = ", expected);
-  if (spec.batch == 0) return mask.reshaped({0, spec.num_heads, spec.query_len, spec.key_len});
+  if (spec.batch == 0) return mask.reshaped({0, spec.num_heads, spec.query_len, *spec.key_len});
   return mask.split_axis(0, spec.batch);
 }
 
 void set_variant(const MhaCall& call, MultiHeadAttentionSpec* spec) {
-  apply_semantics("torch_mha", call.variant.causal, &spec->attention);
-  spec->attention.scale = call.variant.scale;
-  spec->attention.softcap = call.variant.softcap;
-  spec->attention.window = call.variant.window;
-  spec->attention.key_lengths = static_cast<bool>(call.key_lengths);
-  if (call.variant.weights == WantedWeights::kMean) spec->attention.scores_output = ScoresOutput::kMeanProbabilities;
-  if (call.variant.weights == WantedWeights::kPerHead) spec->attention.scores_output = ScoresOutput::kProbabilities;
+  apply_semantics("torch_mha", call.variant.causal, spec);
+  spec->scale = call.variant.scale;
+  spec->softcap = call.variant.softcap;
+  spec->window = call.variant.window;
+  spec->key_lengths = static_cast<bool>(call.key_lengths);
+  if (call.variant.weights == WantedWeights::kMean) spec->scores_output = ScoresOutput::kMeanProbabilities;
+  if (call.variant.weights == WantedWeights::kPerHead) spec->scores_output = ScoresOutput::kProbabilities;
 }
 
 // The core's spec and masks, as far as they decide which rows are empty.
 void find_rows(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionArgs& args, std::int64_t appended,
                WantedWeights weights, CallResult* result) {
-  AttentionSpec core = spec.attention;
+  AttentionSpec core{spec};
   core.batch = spec.batch;
   core.num_heads = spec.num_heads;
   core.query_len = spec.query_len;
-  core.key_len = spec.key_len + appended;
+  core.key_len = *spec.key_len + appended;
   core.always_visible_keys = appended;
   AttentionArgs masks;
   masks.mask = args.mask;
@@ -93,8 +93,8 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   spec.key_len = args.key.dims[1];
   require(args.key.dims[0] == spec.batch, "key has batch ", args.key.dims[0], ", expected ", spec.batch);
   require(args.value.dims[0] == spec.batch, "value has batch ", args.value.dims[0], ", expected ", spec.batch);
-  require(args.value.dims[1] == spec.key_len, "value has length ", args.value.dims[1], ", expected key length ",
-          spec.key_len);
+  require(args.value.dims[1] == *spec.key_len, "value has length ", args.value.dims[1], ", expected key length ",
+          *spec.key_len);
   spec.embed_dim = weights.embed_dim;
   spec.kdim = weights.kdim;
   spec.vdim = weights.vdim;
@@ -116,10 +116,10 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   args.value = spec.self_attention ? args.query : input(args.value, "value");
   args.mask = attention_mask(pool.mask(call.attn_mask, "attn_mask"), spec);
   args.key_mask =
-      padding_mask(pool.mask(call.key_padding_mask, "key_padding_mask"), unbatched, spec.batch, spec.key_len);
+      padding_mask(pool.mask(call.key_padding_mask, "key_padding_mask"), unbatched, spec.batch, *spec.key_len);
   args.key_lengths = call.key_lengths;
-  spec.attention.mask = kind_of(args.mask);
-  spec.attention.key_mask = kind_of(args.key_mask);
+  spec.mask = kind_of(args.mask);
+  spec.key_mask = kind_of(args.key_mask);
 
   CallResult result;
   const Dims output_dims = unbatched          ? Dims{spec.query_len, spec.embed_dim}
@@ -135,7 +135,7 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
     if (!unbatched) dims.push_back(spec.batch);
     if (call.variant.weights == WantedWeights::kPerHead) dims.push_back(call.num_heads);
     dims.push_back(spec.query_len);
-    dims.push_back(spec.key_len + appended);
+    dims.push_back(*spec.key_len + appended);
     result.has_weights = true;
     result.weights = nan_tensor(dims);
     args.scores = unbatched ? with_unit_axis(result.weights.view(), 0) : result.weights.view();

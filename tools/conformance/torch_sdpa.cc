@@ -1,5 +1,6 @@
 // scaled_dot_product_attention in terms of the library: any rank becomes [B, H, S, D] by views. See torch_call.h.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "tools/conformance/empty_rows.h"

@@ -5,31 +5,15 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
-#include <thread>
-
-#include "ops/matmul/matmul.h"
-#include "ops/simd/target.h"
+#include "headway/build_info.h"
 
 namespace headway::tools {
-namespace {
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
-
-}  // namespace
 
 Machine describe_machine(const Threads& threads) {
-  return {cpu_name(),        static_cast<int>(std::thread::hardware_concurrency()),
-          threads.workers(), simd_target(),
-          simd_targets(),    onednn_version(),
-          highway_version()};
+  const CpuInfo cpu = cpu_info();
+  const BuildInfo build = build_info();
+  return {cpu.name,           cpu.logical_cores,    threads.workers(), cpu.simd_current,
+          cpu.simd_available, build.onednn_runtime, build.highway};
 }
 
 std::string text(const Machine& machine) {

@@ -35,7 +35,7 @@ MultiHeadAttentionSpec spec_of(const LayerSizes& sizes, std::int64_t heads) {
   spec.embed_dim = sizes.embed_dim;
   spec.num_heads = heads;
   spec.self_attention = true;
-  apply_semantics("torch_mha", sizes.causal, &spec.attention);
+  apply_semantics("torch_mha", sizes.causal, &spec);
   return spec;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "tools/model/model.h"
@@ -138,7 +139,7 @@ std::string fill(const Graph& graph, const GraphInput& input, Tensor* tensor) {
     fail(ErrorCode::kUnsupported, "input '", graph.value_name(input.value), "' is ", type_name(tensor->type()),
          ": random values are f32, i32, i64 or bool; give --inputs");
   }
-  copy(std::as_const(values).view(), tensor->view());
+  copy_elements(std::as_const(values).view(), tensor->view());
   return mask ? "all 0" : "random, -1 to 1";
 }
 

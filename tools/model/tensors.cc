@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "runtime/base/check.h"
 
@@ -102,7 +103,7 @@ TensorView with_unit_axis(const TensorView& view, int axis) { return unit_axis(v
 
 Tensor packed(const ConstTensorView& view) {
   Tensor out(view.type, view.dims);
-  if (out.count() > 0) copy(view, out.view());
+  if (out.count() > 0) copy_elements(view, out.view());
   return out;
 }
 

@@ -25,7 +25,7 @@ class FewQueriesAttention final : public AttentionImplementation {
  public:
   explicit FewQueriesAttention(const AttentionSpec& spec)
       : spec_(spec), shape_(spec), kernels_(few_queries_kernels()), row_kernels_(softmax_kernels()) {
-    const std::int64_t units = std::max<std::int64_t>(spec.batch * spec.num_kv_heads, 1);
+    const std::int64_t units = std::max<std::int64_t>(spec.batch * *spec.num_kv_heads, 1);
     parts_ =
         std::clamp<std::int64_t>(ceil_div(kWantedTasks, units), 1, std::max<std::int64_t>(spec.key_len / kPartKeys, 1));
     part_keys_ = ceil_div(spec.key_len, parts_);
@@ -37,18 +37,18 @@ class FewQueriesAttention final : public AttentionImplementation {
            std::to_string(workspace_bytes(1)) + " bytes";
   }
   std::size_t workspace_bytes(int workers) const override {
-    const std::int64_t states = spec_.batch * spec_.num_kv_heads * parts_ * shape_.state_floats;
+    const std::int64_t states = spec_.batch * *spec_.num_kv_heads * parts_ * shape_.state_floats;
     return static_cast<std::size_t>(states + workers * shape_.scratch_floats) * sizeof(float);
   }
 
   void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const override {
     const BiasSource bias(spec_, args);
-    const std::int64_t units = spec_.batch * spec_.num_kv_heads;
+    const std::int64_t units = spec_.batch * *spec_.num_kv_heads;
     auto* const states = reinterpret_cast<float*>(workspace);
     float* const scratch = states + units * parts_ * shape_.state_floats;
     const auto unit_of = [&](std::int64_t unit) {
       return FewQueriesPart{
-          spec_, shape_, kernels_, row_kernels_, args, bias, unit / spec_.num_kv_heads, unit % spec_.num_kv_heads};
+          spec_, shape_, kernels_, row_kernels_, args, bias, unit / *spec_.num_kv_heads, unit % *spec_.num_kv_heads};
     };
     threads.parallel_for(units * parts_, [&](std::int64_t task, int worker) {
       ProfileScope scope(profiler, worker, kZoneFewQueries);
@@ -73,7 +73,7 @@ class FewQueriesAttention final : public AttentionImplementation {
 
  private:
   Work work(const PartCount& count) const {
-    const std::int64_t width = spec_.head_dim + spec_.value_head_dim;
+    const std::int64_t width = spec_.head_dim + *spec_.value_head_dim;
     return {.flops_nominal = 2 * count.pairs * width,
             .flops_executed = 2 * count.keys * shape_.rows * width,
             .exps = count.keys * shape_.rows,
@@ -93,7 +93,7 @@ class FewQueriesAttention final : public AttentionImplementation {
   void finish_as(const FewQueriesPart& unit, const PartState* parts, std::int64_t count) const {
     const Dims& s = unit.args.out.strides;
     Real* const base = unit.args.out.as<Real>() + unit.batch * s[0];
-    const std::int64_t columns = spec_.value_head_dim;
+    const std::int64_t columns = *spec_.value_head_dim;
     const float empty = spec_.empty_row == EmptyRow::kZero ? 0.0f : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t r = 0; r < shape_.rows; ++r) {
       float maximum = std::numeric_limits<float>::lowest();
@@ -140,7 +140,7 @@ std::string few_queries_why_impossible(const AttentionSpec& spec) {
 }
 
 std::string few_queries_why_not_preferred(const AttentionSpec& spec) {
-  const std::int64_t rows = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads * spec.query_len : 0;
+  const std::int64_t rows = *spec.num_kv_heads > 0 ? spec.num_heads / *spec.num_kv_heads * spec.query_len : 0;
   if (rows <= kMaxRows) return {};
   return std::to_string(rows) + " query rows a key head, of which at most " + std::to_string(kMaxRows) + " are few";
 }

@@ -130,10 +130,10 @@ void add_block(const FewQueriesPart& p, const Visibility& visibility, const Bloc
                            .scores = scratch.scores,
                            .row_stride = kRow,
                            .rows = p.shape.rows,
-                           .columns = p.spec.value_head_dim,
+                           .columns = *p.spec.value_head_dim,
                            .rescale = scratch.rescale,
                            .context = state.context};
-  context.value_stride = read(p, p.args.value, block, p.spec.value_head_dim, scratch.value, context.value);
+  context.value_stride = read(p, p.args.value, block, *p.spec.value_head_dim, scratch.value, context.value);
   multiply(p.kernels, context);
 }
 
@@ -159,9 +159,9 @@ void visit(const FewQueriesPart& p, const Visibility& visibility, const KeyRange
 }  // namespace
 
 FewQueriesShape::FewQueriesShape(const AttentionSpec& spec)
-    : sharing(spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 0), rows(sharing * spec.query_len) {
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim);
-  state_floats = 3 * round_up_to_line(rows) + round_up_to_line(rows * spec.value_head_dim);
+    : sharing(*spec.num_kv_heads > 0 ? spec.num_heads / *spec.num_kv_heads : 0), rows(sharing * spec.query_len) {
+  const std::int64_t width = std::max(spec.head_dim, *spec.value_head_dim);
+  state_floats = 3 * round_up_to_line(rows) + round_up_to_line(rows * *spec.value_head_dim);
   scratch_floats = round_up_to_line(rows * spec.head_dim) + round_up_to_line(rows * kRow) + kRow +
                    round_up_to_line(rows) + 2 * round_up_to_line(kRow * width);
 }
@@ -179,13 +179,13 @@ PartCount FewQueriesPart::run(const KeyRange& part, const PartState& state, floa
   scratch.bias = scratch.scores + round_up_to_line(shape.rows * kRow);
   scratch.rescale = scratch.bias + kRow;
   scratch.key = scratch.rescale + round_up_to_line(shape.rows);
-  scratch.value = scratch.key + round_up_to_line(kRow * std::max(spec.head_dim, spec.value_head_dim));
+  scratch.value = scratch.key + round_up_to_line(kRow * std::max(spec.head_dim, *spec.value_head_dim));
   const bool bf16 = spec.type == DataType::kBF16;
   (bf16 ? &load_queries<BFloat16> : &load_queries<float>)(*this, scratch.queries);
   std::fill_n(state.maximum, shape.rows, kLowest);
   std::fill_n(state.sum, shape.rows, 0.0f);
   std::fill_n(state.live, shape.rows, 0.0f);
-  std::fill_n(state.context, shape.rows * spec.value_head_dim, 0.0f);
+  std::fill_n(state.context, shape.rows * *spec.value_head_dim, 0.0f);
 
   const Visibility visibility(spec, args, batch);
   const auto within = [&](const KeyRange& keys) {

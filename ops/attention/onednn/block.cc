@@ -61,7 +61,7 @@ OnednnBlock::OnednnBlock(const OnednnRun& run, const Place& place, const OnednnB
   range_ = visibility_.any(place.begin, place.begin + place.rows);
   tail_ = {visibility_.tail_begin(), visibility_.tail_end()};
   if (writes_all_keys(run.spec.scores_output)) range_ = {0, visibility_.tail_begin()};
-  kv_head_ = place.head / (run.spec.num_heads / run.spec.num_kv_heads);
+  kv_head_ = place.head / (run.spec.num_heads / *run.spec.num_kv_heads);
   bf16_ = run.spec.type == DataType::kBF16;
   std::fill_n(sum_, kBlockRows, 1.0f);
   pieces([&](const KeyPiece& piece) {
@@ -151,7 +151,7 @@ void OnednnBlock::score() {
 void OnednnBlock::weigh_values() {
   ProfileScope scope(run_.profiler, worker_, kZoneContext);
   const ConstTensorView& v = run_.args.value;
-  const std::int64_t dv = run_.spec.value_head_dim;
+  const std::int64_t dv = *run_.spec.value_head_dim;
   const std::int64_t count = place_.rows * dv;
   if (num_pieces_ == 0) std::fill(at_.context, at_.context + count, 0.0f);
   pieces([&](const KeyPiece& piece) {
@@ -178,7 +178,7 @@ void OnednnBlock::weigh_values() {
 template <class Real>
 void OnednnBlock::recompute_nonfinite_rows() {
   const ConstTensorView& v = run_.args.value;
-  const std::int64_t dv = run_.spec.value_head_dim;
+  const std::int64_t dv = *run_.spec.value_head_dim;
   for (std::int64_t i = 0; i < place_.rows; ++i) {
     float* context = at_.context + i * dv;
     std::fill(context, context + dv, 0.0f);
@@ -199,7 +199,7 @@ void OnednnBlock::recompute_nonfinite_rows() {
 
 void OnednnBlock::write_out() {
   const TensorView& out = run_.args.out;
-  const std::int64_t dv = run_.spec.value_head_dim;
+  const std::int64_t dv = *run_.spec.value_head_dim;
   const std::int64_t at = place_.batch * out.strides[0] + place_.head * out.strides[1] + place_.begin * out.strides[2];
   for (std::int64_t i = 0; i < place_.rows; ++i) {
     float* context = at_.context + i * dv;

@@ -8,6 +8,7 @@
 #include "ops/attention/onednn/workspace.h"
 #include "ops/attention/spec.h"
 #include "ops/matmul/onednn_bf16_check.h"
+#include "ops/matmul/onednn_version.h"
 
 namespace headway {
 namespace {
@@ -53,10 +54,10 @@ OnednnTiles::OnednnTiles(const AttentionSpec& spec)
       query_floats_(round_up_to_line(kBlockRows * spec.head_dim)),
       scores_floats_(kBlockRows * most_columns(spec.key_len, granule_)),
       weights_floats_(spec.type == DataType::kBF16 ? scores_floats_ / 2 : 0),
-      context_floats_(round_up_to_line(kBlockRows * spec.value_head_dim)),
+      context_floats_(round_up_to_line(kBlockRows * *spec.value_head_dim)),
       row_floats_(most_columns(spec.key_len, granule_)),
       keys_floats_(std::min(kPieceKeys, most_columns(spec.key_len, granule_)) *
-                   round_up_to_line(std::max(spec.head_dim, spec.value_head_dim))),
+                   round_up_to_line(std::max(spec.head_dim, *spec.value_head_dim))),
       kernels_(softmax_kernels()),
       bf16_kernels_(bf16_kernels()),
       matmuls_(kMaxMatmuls) {
@@ -86,7 +87,7 @@ std::set<std::int64_t> OnednnTiles::widths() const {
 /// such strides.
 void OnednnTiles::make_matmuls() {
   const std::int64_t d = spec_.head_dim;
-  const std::int64_t dv = spec_.value_head_dim;
+  const std::int64_t dv = *spec_.value_head_dim;
   for (const std::int64_t rows : {std::min(kBlockRows, spec_.query_len), spec_.query_len % kBlockRows}) {
     if (rows == 0 || spec_.batch == 0) continue;
     for (const std::int64_t width : widths()) {
@@ -161,7 +162,7 @@ void OnednnTiles::run(const AttentionArgs& args, std::byte* workspace, const Thr
 
 std::string onednn_tiles_why_impossible(const AttentionSpec& spec) {
   if (spec.type == DataType::kF32) return {};
-  for (const std::int64_t width : {spec.head_dim, spec.value_head_dim}) {
+  for (const std::int64_t width : {spec.head_dim, *spec.value_head_dim}) {
     if (width % onednn::kBf16DepthMultiple == 0) continue;
     return "in bf16 a head width of " + std::to_string(width) + " is not a multiple of " +
            std::to_string(onednn::kBf16DepthMultiple);

@@ -60,7 +60,7 @@ class ReferenceImplementation final : public AttentionImplementation {
       pairs += std::max<std::int64_t>(visibility.row(i).end - visibility.row(i).begin, 0) + spec_.always_visible_keys;
     }
     const std::int64_t d = spec_.head_dim;
-    const std::int64_t dv = spec_.value_head_dim;
+    const std::int64_t dv = *spec_.value_head_dim;
     Work done;
     done.flops_nominal = 2 * (d + dv) * pairs * heads;
     done.flops_executed = (4 * d + 2 * dv) * visible;  // the scores are computed twice

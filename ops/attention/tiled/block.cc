@@ -234,7 +234,7 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
   const std::int64_t skipped = (part.begin - block.begin) / keys_per_row;
   ContextTile context{.value = block.value + skipped * (block.panel_columns ? block.panel_columns : block.value_stride),
                       .key_stride = block.value_stride,
-                      .columns = task.spec.value_head_dim,
+                      .columns = *task.spec.value_head_dim,
                       .panel_columns = block.panel_columns,
                       .panel_stride = block.panel_stride,
                       .vector_end = {},
@@ -244,9 +244,9 @@ bool add_block(const TiledTask& task, const GroupRows& rows, const GroupPanels& 
                       .context = panels.context};
   for (int v = 0; v < 3; ++v) context.vector_end[v] = (part.vector_end[v] + keys_per_row - 1) / keys_per_row;
   task.kernels.context(context);
-  task.clock.lap(PhaseClock::kContext, {.flops_nominal = 2 * task.spec.value_head_dim * count.pairs,
-                                        .flops_executed = 2 * task.spec.value_head_dim * count.weight_pairs,
-                                        .bytes = keys * task.spec.value_head_dim * 4});
+  task.clock.lap(PhaseClock::kContext, {.flops_nominal = 2 * *task.spec.value_head_dim * count.pairs,
+                                        .flops_executed = 2 * *task.spec.value_head_dim * count.weight_pairs,
+                                        .bytes = keys * *task.spec.value_head_dim * 4});
   return true;
 }
 

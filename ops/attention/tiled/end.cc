@@ -35,7 +35,7 @@ void recompute_nonfinite_rows(const TiledTask& task, const GroupRows& rows, cons
   for (std::int64_t lane = 0; lane < rows.group.rows; ++lane) {
     const std::byte* out = rows.tables.out_rows[lane];
     if (!std::isfinite(panels.sum[lane])) continue;
-    if (row_is_finite(spec.type, out, spec.value_head_dim, task.args.out.strides[3])) continue;
+    if (row_is_finite(spec.type, out, *spec.value_head_dim, task.args.out.strides[3])) continue;
     const RowPlace place = place_of(task.unit, spec.query_len, rows.group.begin + lane);
     reference_attention_rows(spec, task.args, {task.unit.batch, place.head, place.query, place.query + 1});
   }
@@ -49,7 +49,7 @@ bool is_empty_row(const TiledTask& task, const GroupRows& rows, const GroupPanel
 }
 
 void end_group(const TiledTask& task, const GroupRows& rows, const GroupPanels& panels, bool any_block) {
-  const std::int64_t columns = task.spec.value_head_dim;
+  const std::int64_t columns = *task.spec.value_head_dim;
   const std::int64_t stride = task.args.out.strides[3];
   const std::int64_t group = static_cast<std::int64_t>(rows.group.vectors) * task.geometry.lanes;
   float* const factor = task.scratch.rescale;

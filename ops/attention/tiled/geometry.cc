@@ -39,13 +39,13 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
     score_scale = split.rest;
   }
   const bool mean = spec.scores_output == ScoresOutput::kMeanProbabilities;
-  const std::int64_t sharing = spec.num_kv_heads > 0 ? spec.num_heads / spec.num_kv_heads : 1;
+  const std::int64_t sharing = *spec.num_kv_heads > 0 ? spec.num_heads / *spec.num_kv_heads : 1;
   if (!mean && spec.query_len < group_lanes) heads_per_unit = std::max<std::int64_t>(sharing, 1);
   rows = heads_per_unit * spec.query_len;
   row_vectors_ = ceil_div(rows, lanes);
   groups = ceil_div(row_vectors_, max_vectors_);
 
-  const std::int64_t group_bytes = 4 * group_lanes * (spec.head_dim + spec.value_head_dim);
+  const std::int64_t group_bytes = 4 * group_lanes * (spec.head_dim + *spec.value_head_dim);
   groups_per_chunk =
       std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(group_bytes, 1), 1, kMaxGroupsPerChunk);
   const std::int64_t units = spec.batch * (mean ? 1 : spec.num_heads / heads_per_unit);
@@ -53,22 +53,22 @@ TiledGeometry::TiledGeometry(const AttentionSpec& spec, const AttentionTileKerne
   while (groups_per_chunk > 1 && units * ceil_div(groups, groups_per_chunk) < kWantedTasks) --groups_per_chunk;
   chunks = ceil_div(groups, groups_per_chunk);
 
-  const std::int64_t width = std::max(spec.head_dim, spec.value_head_dim);
+  const std::int64_t width = std::max(spec.head_dim, *spec.value_head_dim);
   const bool narrow_lanes = lanes <= kNarrowLanes;
   const bool long_blocks = !narrow_lanes && 128 <= width && width <= 256;
   key_block = round_up(long_blocks ? kKeyBlockLong : kKeyBlock, kernels.key_tile);
   depth_block = kDepthBlock;
-  pack_value = widen && spec.value_head_dim >= 128;
-  const std::int64_t columns = spec.head_dim + spec.value_head_dim;
-  const std::int64_t query_rows = spec.num_heads * spec.query_len, key_rows = spec.num_kv_heads * spec.key_len;
+  pack_value = widen && *spec.value_head_dim >= 128;
+  const std::int64_t columns = spec.head_dim + *spec.value_head_dim;
+  const std::int64_t query_rows = spec.num_heads * spec.query_len, key_rows = *spec.num_kv_heads * spec.key_len;
   const std::int64_t elements = spec.batch * columns * (query_rows + key_rows);
   fetch = !narrow_lanes && elements * static_cast<std::int64_t>(size_bytes(spec.type)) > kCachedBytes;
 
   const bool masked = spec.mask != MaskKind::kNone || spec.key_mask != MaskKind::kNone;
-  const std::int64_t value_columns = round_up(spec.value_head_dim, kernels.value_columns);
+  const std::int64_t value_columns = round_up(*spec.value_head_dim, kernels.value_columns);
   const auto floats = [](std::int64_t n) { return round_up(n, 16); };
   buffers_.queries = groups_per_chunk * floats(spec.head_dim * group_lanes);
-  buffers_.context = groups_per_chunk * floats(spec.value_head_dim * group_lanes);
+  buffers_.context = groups_per_chunk * floats(*spec.value_head_dim * group_lanes);
   buffers_.scores = floats((key_block + 8) * group_lanes);
   buffers_.state = groups_per_chunk * 3 * floats(group_lanes) + 2 * floats(group_lanes);
   buffers_.key = floats(key_block * spec.head_dim);

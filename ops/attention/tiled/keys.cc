@@ -24,7 +24,7 @@ struct Rows {
 template <class Real>
 Rows<Real> rows_of(const TiledTask& task, const ConstTensorView& view, const KeyRange& keys) {
   const Dims& s = view.strides;
-  const std::int64_t kv_head = task.unit.head / (task.spec.num_heads / task.spec.num_kv_heads);
+  const std::int64_t kv_head = task.unit.head / (task.spec.num_heads / *task.spec.num_kv_heads);
   const std::int64_t at = task.unit.batch * s[0] + kv_head * s[1] + keys.begin * s[2];
   return {view.as<Real>() + at, s[2], s[3], keys.end - keys.begin, view.dims[3]};
 }

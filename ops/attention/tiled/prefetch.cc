@@ -26,14 +26,14 @@ int wanted_rows(const TiledTask& task, const GroupRows& rows, const KeyBlock& bl
     want(next_key, block.key_stride, call.keys, task.geometry.depth, kFloat);
     if (block.panel_columns == 0) {
       const float* const value = block.value + call.key * block.value_stride;
-      want(value, block.value_stride, call.keys, task.spec.value_head_dim, kFloat);
+      want(value, block.value_stride, call.keys, *task.spec.value_head_dim, kFloat);
     }
   }
   if (call.first && task.geometry.fetch) {
     const std::int64_t many = rows.group.rows;
     const std::int64_t query_stride = task.args.query.strides[2];
     const std::byte* const next_query = rows.tables.query_rows[0] + many * query_stride * real;
-    want(rows.tables.out_rows[0], task.args.out.strides[2], many, task.spec.value_head_dim, real);
+    want(rows.tables.out_rows[0], task.args.out.strides[2], many, *task.spec.value_head_dim, real);
     want(next_query, query_stride, many, task.spec.head_dim, real);
   }
   return count;

@@ -122,7 +122,7 @@ class TiledAttention final : public AttentionImplementation {
                         .first = carver.take_as<std::int32_t>(wide),
                         .end = carver.take_as<std::int32_t>(wide)};
       panels[g] = {.queries = carver.take(spec_.head_dim * wide),
-                   .context = carver.take(spec_.value_head_dim * wide),
+                   .context = carver.take(*spec_.value_head_dim * wide),
                    .maximum = carver.take(wide),
                    .sum = carver.take(wide),
                    .bias_max = carver.take(wide)};

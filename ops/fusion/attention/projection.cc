@@ -178,7 +178,7 @@ ValueId weight_constant(const Projection& p, Draft* draft) {
   const ConstTensorView view = p.transposed ? aligned.view(whole).permuted({1, 0}) : aligned.view(whole);
   const ConstTensorView part = view.sliced(1, p.begin, p.begin + p.columns);
   auto tensor = std::make_shared<Tensor>(DataType::kF32, part.dims);
-  copy(part, tensor->view());
+  copy_elements(part, tensor->view());
   return draft->add_constant(draft->value_name(p.weight) + "/" + std::to_string(p.begin), std::move(tensor));
 }
 
@@ -188,7 +188,7 @@ ValueId bias_constant(const Projection& p, Draft* draft) {
   if (p.begin == 0 && p.columns == whole.dims()[0]) return p.bias;
   auto tensor = std::make_shared<Tensor>(DataType::kF32, Dims{p.columns});
   ConstantViews aligned;
-  copy(aligned.view(whole).sliced(0, p.begin, p.begin + p.columns), tensor->view());
+  copy_elements(aligned.view(whole).sliced(0, p.begin, p.begin + p.columns), tensor->view());
   return draft->add_constant(draft->value_name(p.bias) + "/" + std::to_string(p.begin), std::move(tensor));
 }
 

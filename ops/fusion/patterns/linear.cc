@@ -58,7 +58,7 @@ ValueId flat_bias(ValueId bias, Draft* draft) {
   const Tensor& tensor = *draft->constant(bias);
   if (tensor.dims().rank() == 1) return bias;
   auto flat = std::make_shared<Tensor>(DataType::kF32, Dims{tensor.count()});
-  copy(tensor.view().reshaped({tensor.count()}), flat->view());
+  copy_elements(tensor.view().reshaped({tensor.count()}), flat->view());
   return draft->add_constant(draft->value_name(bias), std::move(flat));
 }
 

@@ -51,25 +51,25 @@ MaskKind mask_kind(const NodeContext& node, std::size_t input, const char* what)
 
 }  // namespace
 
-AttentionSpec attention_spec_of(const NodeContext& node, const MaskInputs& at) {
+AttentionRules attention_rules_of(const NodeContext& node, const MaskInputs& at) {
   const Attributes& a = node.attributes;
-  AttentionSpec spec;
-  if (a.has("semantics")) apply_semantics(a.text("semantics", ""), a.integer("is_causal", 0) != 0, &spec);
-  if (a.has("scale")) spec.scale = a.real("scale", 0);
-  spec.softcap = a.real("softcap", 0);
-  spec.causal = word(a, "causal", kCausalWords, spec.causal);
-  spec.window.left = a.integer("window_left", -1);
-  spec.window.right = a.integer("window_right", -1);
-  spec.mask_polarity = word(a, "mask_polarity", kPolarityWords, spec.mask_polarity);
-  spec.empty_row = word(a, "empty_row", kEmptyRowWords, spec.empty_row);
-  spec.scores_output = word(a, "scores", kScoresWords, ScoresOutput::kNone);
-  require(node.num_outputs <= 1 || spec.scores_output != ScoresOutput::kNone, "scores is \"none\" but the node has ",
+  AttentionRules rules;
+  if (a.has("semantics")) apply_semantics(a.text("semantics", ""), a.integer("is_causal", 0) != 0, &rules);
+  if (a.has("scale")) rules.scale = a.real("scale", 0);
+  rules.softcap = a.real("softcap", 0);
+  rules.causal = word(a, "causal", kCausalWords, rules.causal);
+  rules.window.left = a.integer("window_left", Window::kOpen);
+  rules.window.right = a.integer("window_right", Window::kOpen);
+  rules.mask_polarity = word(a, "mask_polarity", kPolarityWords, rules.mask_polarity);
+  rules.empty_row = word(a, "empty_row", kEmptyRowWords, rules.empty_row);
+  rules.scores_output = word(a, "scores", kScoresWords, ScoresOutput::kNone);
+  require(node.num_outputs <= 1 || rules.scores_output != ScoresOutput::kNone, "scores is \"none\" but the node has ",
           node.num_outputs, " outputs, expected 1");
-  if (node.num_outputs <= 1) spec.scores_output = ScoresOutput::kNone;
-  spec.mask = mask_kind(node, at.mask, "mask");
-  spec.key_mask = mask_kind(node, at.key_mask, "key_mask");
-  spec.key_lengths = is_given(node, at.key_lengths);
-  return spec;
+  if (node.num_outputs <= 1) rules.scores_output = ScoresOutput::kNone;
+  rules.mask = mask_kind(node, at.mask, "mask");
+  rules.key_mask = mask_kind(node, at.key_mask, "key_mask");
+  rules.key_lengths = is_given(node, at.key_lengths);
+  return rules;
 }
 
 AttentionOptions attention_options_of(const NodeContext& node) {

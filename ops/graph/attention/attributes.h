@@ -1,5 +1,5 @@
-// The attributes that the Attention and MultiHeadAttention operators share, as an AttentionSpec. Sizes are not among
-// them: those come from the inputs.
+// The attributes that the Attention and MultiHeadAttention operators share, as AttentionRules. Sizes come from
+// the inputs.
 #pragma once
 
 #include "headway/attention.h"
@@ -14,7 +14,7 @@ struct MaskInputs {
 
 /// Semantics first, then the single attributes over it; mask kinds from the types of the inputs. The scores output is
 /// left out when the node has one output only.
-AttentionSpec attention_spec_of(const NodeContext& node, const MaskInputs& at);
+AttentionRules attention_rules_of(const NodeContext& node, const MaskInputs& at);
 
 /// The attribute "implementation".
 AttentionOptions attention_options_of(const NodeContext& node);

@@ -4,6 +4,8 @@
 //   and attention_bias? as microsoft_core_op.h has them, past? [2, B, N, P, H], past_sequence_length? (not read: it is
 //   for shared buffers, which are refused) → output [B, S, N·Hv], present? [2, B, N, T, H]
 // Decides where the projected rows lie.
+#include <utility>
+
 #include "ops/base/narrow.h"
 #include "ops/graph/attention/attributes.h"
 #include "ops/graph/attention/microsoft_core.h"
@@ -87,8 +89,8 @@ Layer read(const NodeContext& node) {
     check_microsoft_dims(kOp, "bias", node.inputs[kBias].dims, {2 * layer.width + layer.value_width});
   }
   a.has_past = is_given(node, kPast);
-  require(!(a.has_past || layer.present) || c.head_dim == c.value_head_dim, kOp, " has a past or a present and heads ",
-          c.head_dim, " and ", c.value_head_dim, " wide, expected the same");
+  require(!(a.has_past || layer.present) || c.head_dim == *c.value_head_dim, kOp, " has a past or a present and heads ",
+          c.head_dim, " and ", *c.value_head_dim, " wide, expected the same");
   if (a.has_past) {
     check_microsoft_type(a, node, kPast, "past");
     const Dims& past = node.inputs[kPast].dims;

@@ -19,7 +19,7 @@ void place(const ConstTensorView& from, const ConstTensorView& bias, const Tenso
     const ConstTensorView source = from.selected(0, task / heads).selected(0, h);
     const TensorView target = to.selected(0, task / heads).selected(0, h);
     if (source.type == target.type) {
-      copy(source, target);
+      copy_elements(source, target);
     } else {
       convert_view(source, target);
     }
@@ -69,7 +69,7 @@ MicrosoftCorePlan::MicrosoftCorePlan(const MicrosoftCore& core, const MicrosoftC
   const AttentionSpec& c = attention_.spec();
   const bool narrow = a_.type != DataType::kF32;
   const bool converts = wants.heads_type != DataType::kF32;
-  const std::int64_t width = c.num_heads * (2 * c.head_dim + c.value_head_dim);
+  const std::int64_t width = c.num_heads * (2 * c.head_dim + *c.value_head_dim);
   bias_ = book(&book_, narrow && wants.query_bias, DataType::kF32, {width});
   attention_bias_ = book(&book_, narrow && a_.bias_dims.rank() != 0, DataType::kF32, a_.bias_dims);
   const std::int64_t bias_heads = a_.bias_dims.rank() != 0 ? a_.bias_dims[1] : 1;
@@ -82,8 +82,8 @@ MicrosoftCorePlan::MicrosoftCorePlan(const MicrosoftCore& core, const MicrosoftC
   key_ =
       book(&book_, wants.present_key ? narrow : moves, DataType::kF32, {c.batch, c.num_heads, c.key_len, c.head_dim});
   value_ = book(&book_, wants.present_value ? narrow : moves, DataType::kF32,
-                {c.batch, c.num_heads, c.key_len, c.value_head_dim});
-  out_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, c.value_head_dim});
+                {c.batch, c.num_heads, c.key_len, *c.value_head_dim});
+  out_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, *c.value_head_dim});
   scores_ = book(&book_, narrow && c.scores_output != ScoresOutput::kNone, DataType::kF32,
                  {c.batch, c.num_heads, c.query_len, c.key_len});
 }

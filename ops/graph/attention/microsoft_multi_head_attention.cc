@@ -73,7 +73,8 @@ void read_heads(const NodeContext& node, AttentionSpec* c) {
     if (q.rank() != 5) fail_rank(node, kQuery, "5 where there is no key");
     check_dims(node, kQuery, {q[0], q[1], c->num_heads, 3, q[4]});
     c->key_len = q[1];
-    c->head_dim = c->value_head_dim = q[4];
+    c->head_dim = q[4];
+    c->value_head_dim = q[4];
     return;
   }
   if (q.rank() != 3) fail_rank(node, kQuery, "3 where there is a key");
@@ -114,7 +115,7 @@ void read_past(const NodeContext& node, MicrosoftCore* a) {
   if (past.rank() != 4) fail_rank(node, kPastKey, "4");
   a->past = past[2];
   check_dims(node, kPastKey, {c.batch, c.num_heads, a->past, c.head_dim});
-  check_dims(node, kPastValue, {c.batch, c.num_heads, a->past, c.value_head_dim});
+  check_dims(node, kPastValue, {c.batch, c.num_heads, a->past, *c.value_head_dim});
   c.key_len += a->past;
 }
 
@@ -138,7 +139,7 @@ Heads read(const NodeContext& node) {
   read_heads(node, &c);
   read_past(node, &a);
   if (is_given(node, kBias)) {
-    check_dims(node, kBias, {c.num_heads * (2 * c.head_dim + c.value_head_dim)});
+    check_dims(node, kBias, {c.num_heads * (2 * c.head_dim + *c.value_head_dim)});
     heads.key_bias = !is_given(node, kKey) || node.inputs[kKey].dims.rank() != 4;
   }
   read_microsoft_masks(node, {kMask, kAttentionBias, "key_padding_mask"}, heads.outputs > kScores, &a);
@@ -200,9 +201,9 @@ class MicrosoftMultiHeadAttentionOp : public Operator {
     const Heads heads = read(node);
     const AttentionSpec& c = heads.core.core;
     const DataType type = heads.core.type;
-    std::vector<TensorInfo> outputs{{type, {c.batch, c.query_len, c.num_heads * c.value_head_dim}},
+    std::vector<TensorInfo> outputs{{type, {c.batch, c.query_len, c.num_heads * *c.value_head_dim}},
                                     {type, {c.batch, c.num_heads, c.key_len, c.head_dim}},
-                                    {type, {c.batch, c.num_heads, c.key_len, c.value_head_dim}},
+                                    {type, {c.batch, c.num_heads, c.key_len, *c.value_head_dim}},
                                     {type, {c.batch, c.num_heads, c.query_len, c.key_len}}};
     outputs.resize(heads.outputs);
     return outputs;

@@ -83,11 +83,11 @@ AttentionSpec spec_of(const NodeContext& node, const Layout& layout) {
   const Dims v = with_heads(node.inputs[2].dims, layout.value);
   require(k[3] == q[3], "Attention key has dims ", k, ", expected a last dim of ", q[3]);
   require(v[2] == k[2], "Attention value has dims ", v, ", expected ", k[2], " keys");
-  AttentionSpec spec = attention_spec_of(node, kAt);
+  AttentionSpec spec{attention_rules_of(node, kAt)};
   spec.type = node.inputs[0].type;
   spec.batch = joined("batch entries", joined("batch entries", q[0], k[0]), v[0]);
   spec.num_kv_heads = joined("heads", k[1], v[1]);
-  spec.num_heads = q[1] == 1 ? spec.num_kv_heads : q[1];
+  spec.num_heads = q[1] == 1 ? *spec.num_kv_heads : q[1];
   spec.query_len = q[2];
   spec.head_dim = q[3];
   spec.key_len = k[2];
@@ -109,9 +109,9 @@ class AttentionPlan : public NodePlan {
     args.query =
         with_heads(inputs[0], layout_.query).broadcast_to({spec.batch, spec.num_heads, spec.query_len, spec.head_dim});
     args.key =
-        with_heads(inputs[1], layout_.key).broadcast_to({spec.batch, spec.num_kv_heads, spec.key_len, spec.head_dim});
+        with_heads(inputs[1], layout_.key).broadcast_to({spec.batch, *spec.num_kv_heads, spec.key_len, spec.head_dim});
     args.value = with_heads(inputs[2], layout_.value)
-                     .broadcast_to({spec.batch, spec.num_kv_heads, spec.key_len, spec.value_head_dim});
+                     .broadcast_to({spec.batch, *spec.num_kv_heads, spec.key_len, *spec.value_head_dim});
     if (spec.mask != MaskKind::kNone) args.mask = inputs[kAt.mask];
     args.key_mask = optional_input(inputs, kAt.key_mask);
     args.key_lengths = optional_input(inputs, kAt.key_lengths);
@@ -132,7 +132,7 @@ class AttentionOp : public Operator {
   std::vector<TensorInfo> infer(const NodeContext& node) const override {
     const Layout layout = layout_of(node);
     const AttentionSpec spec = spec_of(node, layout);
-    const Dims natural{spec.batch, spec.num_heads, spec.query_len, spec.value_head_dim};
+    const Dims natural{spec.batch, spec.num_heads, spec.query_len, *spec.value_head_dim};
     Dims out = natural;
     for (std::size_t i = 0; i < layout.out.size(); ++i)
       out[static_cast<int>(layout.out[i])] = natural[static_cast<int>(i)];

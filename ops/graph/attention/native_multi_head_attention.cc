@@ -75,11 +75,11 @@ MultiHeadAttentionSpec spec_of(const NodeContext& node) {
     spec.vdim = input_dims(node, kValue)[2];
   }
   spec.num_heads = a.integer("num_heads");
-  spec.num_kv_heads = a.integer("num_kv_heads", 0);
-  spec.head_dim = a.integer("head_dim", 0);
-  spec.value_head_dim = a.integer("value_head_dim", 0);
+  if (a.has("num_kv_heads")) spec.num_kv_heads = a.integer("num_kv_heads");
+  if (a.has("head_dim")) spec.head_dim = a.integer("head_dim");
+  if (a.has("value_head_dim")) spec.value_head_dim = a.integer("value_head_dim");
   spec.add_zero_attention = a.integer("add_zero_attention", 0) != 0;
-  spec.attention = attention_spec_of(node, kMasksAt);
+  static_cast<AttentionRules&>(spec) = attention_rules_of(node, kMasksAt);
   return spec;
 }
 
@@ -87,12 +87,12 @@ MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
   MultiHeadAttentionSpec spec = spec_of(node);
   const bool appends = spec.add_zero_attention || is_given(node, kBiasK);
   if (appends || node.constants.size() <= kMask || !node.constants[kMask]) return spec;
-  AttentionSpec sized = spec.attention;
+  AttentionSpec sized{spec};
   sized.query_len = spec.query_len;
-  sized.key_len = spec.self_attention ? spec.query_len : spec.key_len;
+  sized.key_len = spec.self_attention ? spec.query_len : *spec.key_len;
   use_known_mask(node.constants[kMask], &sized);
-  spec.attention.mask = sized.mask;
-  spec.attention.causal = sized.causal;
+  spec.mask = sized.mask;
+  spec.causal = sized.causal;
   return spec;
 }
 
@@ -111,12 +111,12 @@ class MultiHeadAttentionPlan : public NodePlan {
     args.query = inputs[kQuery];
     args.key = for_all_batches(optional_input(inputs, kKey));
     args.value = for_all_batches(optional_input(inputs, kValue));
-    if (layer_.spec().attention.mask != MaskKind::kNone) args.mask = inputs[kMasksAt.mask];
+    if (layer_.spec().mask != MaskKind::kNone) args.mask = inputs[kMasksAt.mask];
     args.key_mask = optional_input(inputs, kMasksAt.key_mask);
     args.key_lengths = optional_input(inputs, kMasksAt.key_lengths);
     args.offsets = optional_input(inputs, kMasksAt.offsets);
     args.out = outputs[0];
-    if (layer_.spec().attention.scores_output != ScoresOutput::kNone) args.scores = outputs[1];
+    if (layer_.spec().scores_output != ScoresOutput::kNone) args.scores = outputs[1];
     layer_.run(args, context.workspace, context.threads, context.profiler);
   }
 
@@ -141,10 +141,12 @@ class MultiHeadAttentionOp : public Operator {
  public:
   std::string_view name() const override { return "MultiHeadAttention"; }
   std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    const MultiHeadAttentionSpec spec = complete_spec(spec_of(node), is_given(node, kBiasK));
+    const MultiHeadAttentionSpec spec = complete_spec(spec_of(node));
     check_weights(spec, weights_of(node));
     std::vector<TensorInfo> outputs{{spec.type, {spec.batch, spec.query_len, spec.embed_dim}}};
-    if (spec.attention.scores_output != ScoresOutput::kNone) outputs.push_back(scores_info(spec.attention));
+    if (spec.scores_output != ScoresOutput::kNone) {
+      outputs.push_back(scores_info(core_spec(spec, is_given(node, kBiasK))));
+    }
     return outputs;
   }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {

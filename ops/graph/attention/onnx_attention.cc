@@ -36,8 +36,8 @@ class OnnxAttentionPlan : public NodePlan {
   OnnxAttentionPlan(const NodeContext& node, const OnnxAttention& a)
       : a_(a), rounded_{complete_spec(a.core), a.type, a.softmax_type} {
     const AttentionSpec& c = a_.core;
-    const Dims key{c.batch, c.num_kv_heads, c.key_len, c.head_dim};
-    const Dims value{c.batch, c.num_kv_heads, c.key_len, c.value_head_dim};
+    const Dims key{c.batch, *c.num_kv_heads, c.key_len, c.head_dim};
+    const Dims value{c.batch, *c.num_kv_heads, c.key_len, *c.value_head_dim};
     const bool narrow = a_.arithmetic == OnnxArithmetic::kPerOpRounding;
     const DataType given = c.mask == MaskKind::kNone ? DataType::kF32 : node.inputs[At::kMask].type;
     mask_ = book(&book_, c.mask == MaskKind::kAdditive && (given != DataType::kF32 || a_.pads_mask), DataType::kF32,
@@ -48,7 +48,7 @@ class OnnxAttentionPlan : public NodePlan {
     query_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, c.head_dim});
     key_ = book(&book_, narrow, DataType::kF32, key);
     value_ = book(&book_, narrow, DataType::kF32, value);
-    out_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, c.value_head_dim});
+    out_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, *c.value_head_dim});
     scores_ = book(&book_, narrow && c.scores_output != ScoresOutput::kNone, DataType::kF32,
                    {c.batch, c.num_heads, c.query_len, c.key_len});
     if (a_.arithmetic == OnnxArithmetic::kNative) {
@@ -106,11 +106,11 @@ class OnnxAttentionPlan : public NodePlan {
   /// All keys (or values) as [B, Hkv, Skv, D]: in the present where there is one, else as they were given.
   ConstTensorView present(const RunContext& context, std::span<const ConstTensorView> inputs, std::size_t fresh_at,
                           std::size_t past_at, const WorkspaceSlot& own, const TensorView& wanted) const {
-    const ConstTensorView fresh = with_heads(inputs[fresh_at], a_.core.num_kv_heads);
+    const ConstTensorView fresh = with_heads(inputs[fresh_at], *a_.core.num_kv_heads);
     const TensorView all = own.used ? own.in(context.workspace) : wanted;
     if (!all) return fresh;
-    if (a_.has_past) copy(inputs[past_at], all.sliced(2, 0, a_.past));
-    copy(fresh, all.sliced(2, a_.past, a_.core.key_len));
+    if (a_.has_past) copy_elements(inputs[past_at], all.sliced(2, 0, a_.past));
+    copy_elements(fresh, all.sliced(2, a_.past, a_.core.key_len));
     return a_.has_past ? ConstTensorView(all) : fresh;
   }
 

@@ -164,11 +164,11 @@ OnnxAttention read_onnx_attention(const NodeContext& node) {
 
 std::vector<TensorInfo> onnx_attention_outputs(const OnnxAttention& a) {
   const AttentionSpec& c = a.core;
-  const Dims out = a.packed_heads ? Dims{c.batch, c.query_len, c.num_heads * c.value_head_dim}
-                                  : Dims{c.batch, c.num_heads, c.query_len, c.value_head_dim};
+  const Dims out = a.packed_heads ? Dims{c.batch, c.query_len, c.num_heads * *c.value_head_dim}
+                                  : Dims{c.batch, c.num_heads, c.query_len, *c.value_head_dim};
   std::vector<TensorInfo> outputs{{a.type, out},
-                                  {a.type, {c.batch, c.num_kv_heads, c.key_len, c.head_dim}},
-                                  {a.value_type, {c.batch, c.num_kv_heads, c.key_len, c.value_head_dim}},
+                                  {a.type, {c.batch, *c.num_kv_heads, c.key_len, c.head_dim}},
+                                  {a.value_type, {c.batch, *c.num_kv_heads, c.key_len, *c.value_head_dim}},
                                   {a.type, {c.batch, c.num_heads, c.query_len, c.key_len}}};
   outputs.resize(a.outputs);
   return outputs;

@@ -54,7 +54,7 @@ void rounded_attention_row(const RoundedSpec& spec, const AttentionArgs& args, s
                            std::int64_t row, float* scratch) {
   const AttentionSpec& core = spec.core;
   const std::int64_t n = core.key_len;
-  const std::int64_t kv_head = head / (core.num_heads / core.num_kv_heads);
+  const std::int64_t kv_head = head / (core.num_heads / *core.num_kv_heads);
   float* const scores = scratch;
   float* const bias = scratch + n;
 
@@ -89,7 +89,7 @@ void rounded_attention_row(const RoundedSpec& spec, const AttentionArgs& args, s
 
   const Dims& strides = args.out.strides;
   float* const out = args.out.as<float>() + batch * strides[0] + head * strides[1] + row * strides[2];
-  for (std::int64_t d = 0; d < core.value_head_dim; ++d) {
+  for (std::int64_t d = 0; d < *core.value_head_dim; ++d) {
     float sum = 0;
     for (std::int64_t j = 0; j < n; ++j) {
       // By selection: the value of a key of no weight may hold anything.

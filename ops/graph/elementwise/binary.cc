@@ -96,7 +96,7 @@ OpFunctions many(KernelOf kernel_of, bool mean = false) {
                   loops.emplace_back(BroadcastLoop(outputs[0].dims, {input.dims}));
                 return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {
                   std::byte* out = results[0].data;
-                  copy(inputs[0].broadcast_to(results[0].dims), results[0]);
+                  copy_elements(inputs[0].broadcast_to(results[0].dims), results[0]);
                   for (std::size_t i = 1; i < inputs.size(); ++i) {
                     loops[i].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
                       kernel({.a = out + piece.out * bytes,

@@ -1,5 +1,7 @@
 // Einsum. Two f32 operands with no label of one operand summed alone become a batch of matrix products, each operand
 // copied once where its strides do not allow it as it lies; everything else is plain loops over the labels.
+#include <utility>
+
 #include "ops/base/numeric.h"
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/operators.h"
@@ -85,7 +87,7 @@ class ProductPlan final : public NodePlan {
     Tensor b;
     if (known_b && can_pack(p_.spec)) {
       b = Tensor(DataType::kF32, p_.b.dims);
-      copy(p_.b.of(known_b.data), b.view());
+      copy_elements(p_.b.of(known_b.data), b.view());
       product_ = make_product(p_.spec, std::as_const(b).view().reshaped({p_.spec.k, p_.spec.n}));
       copies_b_ = false;
     } else {

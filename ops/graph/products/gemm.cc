@@ -1,5 +1,7 @@
 // Gemm: alpha·A'·B' + beta·C. Where B is known its factor goes into the packed weights, and a C that is known and the
 // same for all rows becomes their bias; else both are applied to the product.
+#include <utility>
+
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
 #include "ops/graph/operators.h"
@@ -91,7 +93,7 @@ ConstTensorView known(const NodeContext& node, std::size_t i) {
 
 Tensor scaled(const ConstTensorView& from, float factor) {
   Tensor result(DataType::kF32, from.dims);
-  copy(from, result.view());
+  copy_elements(from, result.view());
   for (std::int64_t i = 0; i < result.count(); ++i) result.data<float>()[i] *= factor;
   return result;
 }
@@ -161,7 +163,7 @@ std::unique_ptr<NodePlan> plain_plan(const GemmSpec& s, const NodeContext& node)
             const T* a = inputs[0].as<T>();
             if (s.transpose_a) {
               auto* copied = reinterpret_cast<T*>(context.workspace);
-              copy(inputs[0].permuted({1, 0}), view_of(copied, {s.m, s.k}));
+              copy_elements(inputs[0].permuted({1, 0}), view_of(copied, {s.m, s.k}));
               a = copied;
             }
             T* y = outputs[0].as<T>();

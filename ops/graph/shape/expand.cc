@@ -50,13 +50,13 @@ std::unique_ptr<NodePlan> plan_tile(const char*, const NodeContext& node, const 
     if (out.count() == 0) return;
     TensorView done = out;
     for (int a = 0; a < out.rank(); ++a) done = done.sliced(a, 0, from_dims[a]);
-    copy(inputs[0], done);
+    copy_elements(inputs[0], done);
     for (int a = 0; a < out.rank(); ++a) {
       const TensorView block = done;
       TensorView whole = block;
       whole.dims[a] = out.dims[a];
       for (std::int64_t at = from_dims[a]; at < out.dims[a]; at += from_dims[a]) {
-        copy(block, whole.sliced(a, at, at + from_dims[a]));
+        copy_elements(block, whole.sliced(a, at, at + from_dims[a]));
       }
       done = whole;
     }

@@ -15,7 +15,7 @@ class IfPlan : public NodePlan {
  public:
   void run(const RunContext&, std::span<const ConstTensorView> inputs,
            std::span<const TensorView> outputs) const override {
-    copy(inputs[holds(inputs[0]) ? kThen : kElse], outputs[0]);
+    copy_elements(inputs[holds(inputs[0]) ? kThen : kElse], outputs[0]);
   }
 };
 

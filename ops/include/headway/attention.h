@@ -27,11 +27,13 @@ enum class Causal {
   kOffset,       ///< an offset per batch, given at run time; may be negative
 };
 
-/// Keys around p = i + offset: p − left ≤ j ≤ p + right, both ends inclusive; −1 is open. The offset is the causal
+/// Keys around p = i + offset: p − left ≤ j ≤ p + right, both ends inclusive, or kOpen. The offset is the causal
 /// one; without causality it is 0, unless offsets are given at run time.
 struct Window {
-  std::int64_t left = -1;
-  std::int64_t right = -1;
+  static constexpr std::int64_t kOpen =
+      -1;  ///< no end on that side; a value as any other, no default of something else
+  std::int64_t left = kOpen;
+  std::int64_t right = kOpen;
 };
 
 enum class MaskKind {
@@ -57,39 +59,45 @@ enum class ScoresOutput {
   kMeanProbabilities,  ///< averaged over heads: [B, Sq, Skv]
 };
 
-struct AttentionSpec {
-  DataType type = DataType::kF32;  ///< of query, key, value and out, all four: f32 or bf16
-  std::int64_t batch = 1;
-  std::int64_t num_heads = 1;
-  std::int64_t num_kv_heads = 0;  ///< 0: num_heads
-  std::int64_t query_len = 0;
-  std::int64_t key_len = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t value_head_dim = 0;  ///< 0: head_dim
-
-  std::optional<float> scale;  ///< default 1/√head_dim; applied to the query before the product
-  float softcap = 0;           ///< 0: off; else c·tanh(s/c), before the masks
+/// What attention computes, whatever its sizes: shared by the core and by the layer around it.
+struct AttentionRules {
+  std::optional<float> scale = std::nullopt;  ///< nullopt: 1/√head_dim; applied to the query before the product; finite
+  float softcap = 0;                          ///< 0: off; else c·tanh(s/c), before the masks; finite and not negative
   Causal causal = Causal::kNone;
   Window window;
   MaskKind mask = MaskKind::kNone;      ///< [.., Sq, Skv], rank 1–4, broadcast right-aligned against [B, Hq, Sq, Skv]
   MaskKind key_mask = MaskKind::kNone;  ///< [B, Skv]: key padding
   MaskPolarity mask_polarity = MaskPolarity::kTrueAttends;  ///< of both masks
   bool key_lengths = false;                                 ///< lengths per batch are given at run time
-  std::int64_t always_visible_keys = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
   EmptyRow empty_row = EmptyRow::kZero;
   ScoresOutput scores_output = ScoresOutput::kNone;
 };
 
+/// Rules and sizes of the core. nullopt is the default that the field's comment names, and nothing else is: a size of 0
+/// is a size of 0.
+struct AttentionSpec : AttentionRules {
+  DataType type = DataType::kF32;  ///< of query, key, value and out, all four: f32 or bf16
+  std::int64_t batch = 1;
+  std::int64_t num_heads = 1;                               ///< Hq
+  std::optional<std::int64_t> num_kv_heads = std::nullopt;  ///< Hkv, which divides num_heads; nullopt: num_heads
+  std::int64_t query_len = 0;
+  std::int64_t key_len = 0;
+  std::int64_t head_dim = 0;                                  ///< D
+  std::optional<std::int64_t> value_head_dim = std::nullopt;  ///< Dv; nullopt: head_dim
+  std::int64_t always_visible_keys = 0;  ///< so many last keys are seen by every query (bias_k, zero attention)
+};
+
 /// Presets that set alignment, polarity and empty-row rule in one word: "torch_sdpa", "torch_mha", "onnx", "flash".
-/// `causal` says whether the layer is causal at all. Throws kInvalidArgument for another name, listing these.
-void apply_semantics(std::string_view profile, bool causal, AttentionSpec* spec);
+/// `causal` says whether the layer is causal at all. The other rules stay. Throws kInvalidArgument for another name,
+/// listing these.
+void apply_semantics(std::string_view profile, bool causal, AttentionRules* rules);
 
 /// The tensors of one run. All strides are free; B, H, S, D order is only the order of the view's axes.
 struct AttentionArgs {
   ConstTensorView query;        ///< [B, Hq, Sq, D]
   ConstTensorView key;          ///< [B, Hkv, Skv, D]
   ConstTensorView value;        ///< [B, Hkv, Skv, Dv]
-  ConstTensorView mask;         ///< see AttentionSpec::mask; a last dim n with 1 < n < Skv hides the keys from n on
+  ConstTensorView mask;         ///< see AttentionRules::mask; a last dim n with 1 < n < Skv hides the keys from n on
   ConstTensorView key_mask;     ///< [B, Skv − always_visible_keys] or [B, Skv]
   ConstTensorView key_lengths;  ///< [B] i32 or i64, 0 ≤ n ≤ Skv
   ConstTensorView offsets;      ///< [B] i32 or i64, for Causal::kOffset or a window
@@ -102,20 +110,19 @@ struct AttentionOptions {
   std::string implementation;
 };
 
-/// One way to run attention at one spec; what `Attention` holds. Implementations live in ops/attention.
-class AttentionImplementation;
-
 /// Scaled dot-product attention: out = softmax(scale · q·kᵀ + bias)·v, per head.
 ///
 /// Numerics: products accumulate in f32; the softmax keeps a running maximum in f32. Rows with no visible key are zero
 /// (or NaN, by empty_row), decided on the masks alone. NaN in a visible score gives NaN in that row; hidden keys never
 /// reach the output, whatever they hold. |out − exact| ≤ ε·Σ p·|v|·(c1 + c2·max Σ|scale·q·k|), constants in
-/// tests/numerical_bound.h. With bf16 tensors everything in between is f32 and exact means on the bf16 inputs: the
+/// headway/numerical_bound.h. With bf16 tensors everything in between is f32 and exact means on the bf16 inputs: the
 /// store adds half a step of bf16, at most 2⁻⁸·|out|, and an implementation that hands its weights to a bf16 product
 /// ("bf16_pairs", "onednn_tiles") 2⁻⁸·Σ p·|v|, and takes denormal numbers for 0. Scores are f32 always.
 /// The same bits at any number of threads.
-/// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written.
-/// Thread-safe with distinct workspaces; run allocates nothing.
+/// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written; the constructor also
+/// kUnsupported for a type that is not computed in and for a forced implementation that refuses the spec.
+/// Thread-safe with distinct workspaces; run allocates nothing. One that was moved from can be assigned to and
+/// destroyed, nothing else.
 /// Cost: 2·B·Hq·Sq·Skv·(D + Dv) flops and B·Hq·Sq·Skv exps, less what causal, window and lengths let it skip.
 /// Source: Vaswani et al. 2017, eq. 1; running softmax: Milakov and Gimelshein 2018.
 class Attention {
@@ -123,26 +130,28 @@ class Attention {
   explicit Attention(const AttentionSpec& spec, const AttentionOptions& options = {});
   ~Attention();
   Attention(Attention&&) noexcept;
+  Attention& operator=(Attention&&) noexcept;
 
-  const AttentionSpec& spec() const;  ///< with the defaults filled in
+  const AttentionSpec& spec() const;  ///< with the defaults filled in: every optional has a value
   /// "few_queries", "bf16_pairs", "tiled", "onednn_tiles", "reference".
   std::string_view implementation() const;
+  /// A line: implementation, SIMD target, tiles; then a line for each better implementation, with why not.
   std::string explain() const;
+  /// Grows with the workers, not with Sq·Skv.
   std::size_t workspace_bytes(int workers) const;
   /// `workspace` is 64-byte aligned and holds workspace_bytes(threads.workers()); null when that is 0.
   void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler = nullptr) const;
 
  private:
-  AttentionSpec spec_;
-  std::string_view name_;
-  std::unique_ptr<const AttentionImplementation> implementation_;
-  std::string refusals_;
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
 };
 
 /// Names of all implementations, best first.
 std::vector<std::string> attention_implementations();
 
-/// 2·B·Hq·(D + Dv)·(visible pairs by causal, window and full lengths): the flops that the mathematics needs.
+/// 2·B·Hq·(D + Dv)·(visible pairs by causal, window and full lengths): the flops that the mathematics needs. Throws
+/// what Attention throws for the spec.
 std::int64_t nominal_attention_flops(const AttentionSpec& spec);
 
 }  // namespace headway

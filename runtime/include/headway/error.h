@@ -4,7 +4,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace headway {
 
@@ -13,13 +12,17 @@ enum class ErrorCode {
   kUnsupported,      ///< right, but not something this build or machine can do
   kIo,               ///< a file could not be read or written
   kInternal,         ///< a fault of this library
+  kOutOfMemory,      ///< memory that cannot be had; the message has the number of bytes
 };
 
 /// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
 /// expected key_len = 32"), is one line, and does not end in a full stop.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+  ~Error() override;
   ErrorCode code() const noexcept { return code_; }
 
  private:
@@ -28,12 +31,15 @@ class Error : public std::runtime_error {
 
 namespace detail {  // not part of the API
 
+/// Throws Error(code, message). A function of the library, so that the headers compile without exceptions.
+[[noreturn]] void throw_error(ErrorCode code, const std::string& message);
+
 /// Throws Error(code) with the parts written one after the other.
 template <class... Parts>
 [[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
   std::ostringstream text;
   (text << ... << parts);
-  throw Error(code, text.str());
+  throw_error(code, text.str());
 }
 
 /// Throws kInvalidArgument with the parts as its message unless `ok`. Nothing is formatted when `ok`.

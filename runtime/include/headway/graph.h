@@ -42,7 +42,9 @@ struct Node {
   std::vector<Guard> guards = {};
 };
 
-/// Built front to back: a node may only use values that exist, so a graph is acyclic by construction.
+/// Built front to back: a node may only use values that exist, so a graph is acyclic by construction. Copying shares
+/// the constants. Safe to read from several threads once nobody builds. Functions that take a ValueId or a name throw
+/// kInvalidArgument, naming the node, input or output and both numbers, for one that there is not.
 class Graph {
  public:
   /// Throws kInvalidArgument when `name` is taken.

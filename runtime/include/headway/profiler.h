@@ -36,12 +36,15 @@ std::uint64_t ticks_now();
 /// Nanoseconds of one tick, measured once per process against steady_clock.
 double nanoseconds_per_tick();
 
+/// Collects what zones took. Reports of distinct workers may come at once; reading (rows, table, json, chrome_trace)
+/// and clear() want nobody to report meanwhile. A worker's memory is some hundred bytes a zone and 56 a trace event.
 class Profiler {
  public:
   struct Options {
     int workers = 1;                          ///< worker ids that may report
     std::size_t trace_events_per_worker = 0;  ///< 0: totals only; beyond it events are dropped and counted
   };
+  /// Throws kInvalidArgument unless there is at least one worker.
   explicit Profiler(const Options& options);
   ~Profiler();
   Profiler(const Profiler&) = delete;

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "headway/tensor.h"
@@ -37,8 +36,5 @@ class SafetensorsFile {
 /// Views may have any strides. Throws kIo.
 void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
-
-/// Writes any bytes with the same promise: the whole new file or the old one. A device or a pipe is written straight.
-void write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace headway

@@ -1,9 +1,12 @@
 // A graph ready to run: validated once, planned a shape at a time, run from several threads at once.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headway/graph.h"
@@ -14,10 +17,34 @@ namespace headway {
 struct SessionOptions {
   /// Plans kept for distinct input shapes; the least recently used goes first. At least 1.
   int plan_cache_capacity = 16;
+  /// Bytes that the tensors and the workspace of one run may take, and the values that are computed when a shape is
+  /// planned: more is refused with kOutOfMemory, naming both numbers, before it is allocated. Memory of the caller and
+  /// weights in a mapped file do not count. nullopt: no limit but the machine's.
+  std::optional<std::size_t> memory_limit_bytes = std::nullopt;
+};
+
+/// An input of a session as its graph declares it.
+struct InputInfo {
+  std::string name;
+  DataType type = DataType::kF32;
+  std::vector<SymbolicDim> dims;
+};
+
+/// A tensor of a run by the name that the graph has for it.
+struct NamedInput {
+  std::string_view name;
+  ConstTensorView view;
+};
+struct NamedOutput {
+  std::string_view name;
+  TensorView view;
 };
 
 /// Runs a graph. Thread-safe: any number of threads may call run() at once, each gets a workspace of its own from a
-/// pool that grows to the number of concurrent runs and no further.
+/// pool that grows to the number of concurrent runs and no further. Every function throws Error: kInvalidArgument,
+/// naming the input or output and both numbers, for tensors that do not fit the graph, what an operator throws for a
+/// shape that it cannot have, and kOutOfMemory naming the bytes. A session that was moved from can be assigned to and
+/// destroyed, nothing else.
 class Session {
  public:
   /// Validates the graph against the registry; throws kUnsupported listing every unknown operator by name and node.
@@ -25,8 +52,18 @@ class Session {
   Session(Graph graph, const Registry& registry, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
 
   const Graph& graph() const;
+
+  /// Names, types and dims of the inputs, in the graph's order.
+  const std::vector<InputInfo>& input_infos() const;
+  /// Names in the graph's order.
+  const std::vector<std::string>& input_names() const;
+  const std::vector<std::string>& output_names() const;
+  /// Place in the graph's order. Throws kInvalidArgument listing the names that there are.
+  std::size_t input_index(std::string_view name) const;
+  std::size_t output_index(std::string_view name) const;
 
   /// Types and dims of the outputs for these inputs; plans that shape if it is new.
   std::vector<TensorInfo> output_infos(std::span<const TensorInfo> inputs) const;
@@ -38,6 +75,14 @@ class Session {
            Profiler* profiler = nullptr) const;
   /// The same, with outputs that it allocates.
   std::vector<Tensor> run(std::span<const ConstTensorView> inputs, const Threads& threads,
+                          Profiler* profiler = nullptr) const;
+
+  /// The same by name, in any order: every input and, where outputs are given, every output exactly once. Throws
+  /// kInvalidArgument for a name that is unknown, missing or given twice. Costs a look-up and an allocation more.
+  void run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
+           Profiler* profiler = nullptr) const;
+  /// Returns the outputs in the graph's order.
+  std::vector<Tensor> run(std::span<const NamedInput> inputs, const Threads& threads,
                           Profiler* profiler = nullptr) const;
 
   /// Per node: operator, implementation, tiles, bytes; then the arena and what liveness saved.

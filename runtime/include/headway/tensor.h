@@ -137,22 +137,32 @@ struct BasicTensorView {
 using TensorView = BasicTensorView<std::byte>;
 using ConstTensorView = BasicTensorView<const std::byte>;
 
+/// A view of typed memory, strides in elements: `T` gives the element type, a const T a read-only view. Reads nothing.
+/// Throws kInvalidArgument when there are not as many strides as dims.
 template <class T>
-auto view_of(T* data, const Dims& dims) {
+auto view_of(T* data, const Dims& dims, const Dims& strides) {
+  detail::require(strides.rank() == dims.rank(), "view has ", strides.rank(), " strides, expected ", dims.rank());
   if constexpr (std::is_const_v<T>) {
-    return ConstTensorView(reinterpret_cast<const std::byte*>(data), data_type_of<T>(), dims);
+    return ConstTensorView(reinterpret_cast<const std::byte*>(data), data_type_of<T>(), dims, strides);
   } else {
-    return TensorView(reinterpret_cast<std::byte*>(data), data_type_of<T>(), dims);
+    return TensorView(reinterpret_cast<std::byte*>(data), data_type_of<T>(), dims, strides);
   }
 }
+/// The same of contiguous memory.
+template <class T>
+auto view_of(T* data, const Dims& dims) {
+  return view_of(data, dims, contiguous_strides(dims));
+}
 
-/// Copies element by element between views of the same dims and type; any strides. Allocates nothing.
-void copy(const ConstTensorView& from, const TensorView& to);
+/// Copies element by element between views of the same dims and type; any strides. Allocates nothing. Throws
+/// kInvalidArgument naming both dims or types when they differ.
+void copy_elements(const ConstTensorView& from, const TensorView& to);
 
-/// 64-byte aligned memory; huge pages are asked for from 2 MiB on.
+/// 64-byte aligned memory; huge pages are asked for from 2 MiB on. Move-only; not initialised.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
+  /// Throws kOutOfMemory naming the bytes when they cannot be had. 0 bytes take none, and data() is null.
   explicit AlignedBuffer(std::size_t bytes);
   std::byte* data() const { return data_.get(); }
   std::size_t size_bytes() const { return size_bytes_; }
@@ -184,6 +194,7 @@ class ExternalBuffer {
 class Tensor {
  public:
   Tensor() = default;
+  /// Throws kInvalidArgument for dims that cannot be right, kOutOfMemory naming the bytes when they cannot be had.
   Tensor(DataType type, const Dims& dims);
   /// Shares `data`, tensor_bytes(type, dims) bytes aligned to an element (a mapped file): read-only, `view()` of a
   /// tensor that is not const throws.

@@ -91,7 +91,7 @@ TEST_P(Mutations, WrongHeadGroupingFails) {
   const Expected expected(problem.spec(), problem.args());
   AttentionArgs args = problem.args();
   AttentionSpec one_head = problem.spec();
-  one_head.num_heads = one_head.num_kv_heads = 1;
+  one_head.num_kv_heads = one_head.num_heads = 1;
   for (std::int64_t h = 0; h < 4; ++h) {  // head h takes key head h mod 2 instead of h / 2
     AttentionArgs one = args;
     one.query = args.query.sliced(1, h, h + 1);

@@ -45,7 +45,7 @@ class Nan : public ::testing::TestWithParam<Path> {
         }
         if (!hidden) continue;
         ++poisoned;
-        for (std::int64_t h = 0; h < spec.num_kv_heads; ++h) {
+        for (std::int64_t h = 0; h < *spec.num_kv_heads; ++h) {
           for (std::int64_t d = 0; d < spec.head_dim; ++d) {
             problem.key.at(b, h, j, d) = poison;
             problem.value.at(b, h, j, d) = poison;

@@ -58,7 +58,7 @@ TEST(SpecRefusals, NameTheFieldAndBothNumbers) {
   expect_spec_refused({"window.right", "-7"}, [](AttentionSpec& s) { s.window.right = -7; });
   expect_spec_refused({"always_visible_keys", "33", "32"}, [](AttentionSpec& s) { s.always_visible_keys = 33; });
   expect_spec_refused({"num_heads", "mean"}, [](AttentionSpec& s) {
-    s.num_heads = s.num_kv_heads = 0;
+    s.num_kv_heads = s.num_heads = 0;
     s.scores_output = ScoresOutput::kMeanProbabilities;
   });
 }
@@ -73,7 +73,7 @@ TEST(SpecRefusals, OtherTypesAreUnsupported) {
 
 TEST(SpecDefaults, AreFilledIn) {
   AttentionSpec spec = good_spec();
-  spec.num_kv_heads = 0;
+  spec.num_kv_heads.reset();
   const Attention attention(spec);
   EXPECT_EQ(attention.spec().num_kv_heads, 4);
   EXPECT_EQ(attention.spec().value_head_dim, 8);

@@ -31,7 +31,7 @@ Dims random_mask_dims(const AttentionSpec& spec, Random& random) {
 void choose_sizes(AttentionSpec& spec, Random& random) {
   spec.batch = random.pick({1, 1, 2, 3});
   spec.num_heads = random.pick(kHeads);
-  spec.num_kv_heads = random.chance(0.4) && spec.num_heads % 2 == 0 ? spec.num_heads / 2 : 0;
+  if (random.chance(0.4) && spec.num_heads % 2 == 0) spec.num_kv_heads = spec.num_heads / 2;
   if (random.chance(0.15)) spec.num_kv_heads = 1;
   spec.query_len = random.pick(kLengths);
   spec.key_len = random.pick(kLengths);
@@ -40,12 +40,13 @@ void choose_sizes(AttentionSpec& spec, Random& random) {
   if (random.chance(0.3)) spec.value_head_dim = random.pick(kWidths);
   // The reference takes a few ns a flop: keep a problem at some milliseconds.
   const auto cost = [&] {
-    return spec.batch * spec.num_heads * spec.query_len * spec.key_len * (spec.head_dim + spec.value_head_dim);
+    return spec.batch * spec.num_heads * spec.query_len * spec.key_len *
+           (spec.head_dim + spec.value_head_dim.value_or(0));
   };
   while (cost() > 1'500'000 && spec.batch > 1) --spec.batch;
   while (cost() > 1'500'000 && spec.num_heads > 1) {
     spec.num_heads = spec.num_heads > 3 ? 3 : 1;
-    spec.num_kv_heads = 0;
+    spec.num_kv_heads.reset();
   }
   if (cost() > 4'000'000) spec.query_len = 17;
 }
@@ -86,7 +87,7 @@ CaseShape random_shape(std::uint64_t seed) {
   if (shape.spec.type == DataType::kBF16 && random.chance(0.5)) shape.mask_type = DataType::kBF16;
   if (shape.spec.type == DataType::kBF16 && random.chance(0.6)) {
     shape.spec.head_dim = (shape.spec.head_dim + 31) / 32 * 32;  // what all paths take
-    shape.spec.value_head_dim = (shape.spec.value_head_dim + 31) / 32 * 32;
+    if (auto& width = shape.spec.value_head_dim) width = (*width + 31) / 32 * 32;
   }
   return shape;
 }
@@ -139,7 +140,7 @@ TEST(SweepPlain, EmptyTensors) {
       shape.spec.query_len = which == 2 ? 0 : 5;
       shape.spec.key_len = which == 3 ? 0 : 6;
       shape.spec.head_dim = which == 4 ? 0 : 4;
-      shape.spec.value_head_dim = which == 4 ? 3 : 0;
+      if (which == 4) shape.spec.value_head_dim = 3;
       shape.spec.scores_output = mode;
       expect_all_paths(shape);
       shape.spec.type = DataType::kBF16;

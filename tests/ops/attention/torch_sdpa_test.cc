@@ -67,7 +67,7 @@ Strided rounded(const ConstTensorView& view) {
 /// Every path of one type against the double reference on the same inputs.
 void run_paths(const SdpaCase& problem, int id) {
   SdpaCase given = problem;
-  Strided out({problem.spec.batch, problem.spec.num_heads, problem.spec.query_len, problem.spec.value_head_dim},
+  Strided out({problem.spec.batch, problem.spec.num_heads, problem.spec.query_len, *problem.spec.value_head_dim},
               Layout::kBhsd, problem.spec.type);
   given.args.out = out.view();
   const Expected bounds(given.spec, given.args);
@@ -96,7 +96,7 @@ int run_folder(const std::filesystem::path& folder) {
     problem.spec = complete_spec(as_given);
     const ConstTensorView expected = tensors.tensor("output");
     const Dims out_dims{problem.spec.batch, problem.spec.num_heads, problem.spec.query_len,
-                        problem.spec.value_head_dim};
+                        *problem.spec.value_head_dim};
 
     std::vector<double> exact(static_cast<std::size_t>(element_count(out_dims)) + 1);
     AttentionArgs exact_args = problem.args;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "ops/base/numeric.h"
 #include "runtime/base/check.h"

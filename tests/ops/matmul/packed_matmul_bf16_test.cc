@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_bf16_check.h"
 #include "ops/simd/target.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"
 #include "tests/runtime/error_of.h"
@@ -82,7 +82,7 @@ double worst_ratio(const Problem& p, const std::vector<BFloat16>& y) {
         magnitude += std::abs(term);
       }
       const double got = static_cast<double>(widen(y[static_cast<std::size_t>(i * p.spec.y_stride + n)]));
-      const double bound = std::abs(sum) / 256 + kMatmulBound * kEpsilon * magnitude;
+      const double bound = std::abs(sum) / 256 + kMatmulBound * numerical_bound::kEpsilon * magnitude;
       EXPECT_FALSE(std::isnan(got)) << "row " << i << " column " << n;
       EXPECT_TRUE(bound > 0 || got == 0);
       if (bound > 0) worst = std::max(worst, std::abs(got - sum) / bound);

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "headway/numerical_bound.h"
 #include "ops/matmul/matmul.h"
 #include "ops/simd/target.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"
 #include "tests/runtime/error_of.h"
@@ -77,7 +77,7 @@ double worst_ratio(const Problem& p, const std::vector<float>& y) {
       const double error = std::abs(y[static_cast<std::size_t>(i * p.spec.y_stride + n)] - sum);
       EXPECT_FALSE(std::isnan(error)) << "row " << i << " column " << n;
       EXPECT_TRUE(magnitude > 0 || error == 0);
-      if (magnitude > 0) worst = std::max(worst, error / (kMatmulBound * kEpsilon * magnitude));
+      if (magnitude > 0) worst = std::max(worst, error / (kMatmulBound * numerical_bound::kEpsilon * magnitude));
     }
     for (std::int64_t n = p.spec.columns; n < p.spec.y_stride; ++n) {
       EXPECT_TRUE(std::isnan(y[static_cast<std::size_t>(i * p.spec.y_stride + n)])) << "gap of row " << i;

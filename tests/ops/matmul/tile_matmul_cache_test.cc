@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_bf16_check.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/ops/matmul/matmul_bound.h"
 #include "tests/runtime/error_of.h"
@@ -79,7 +79,7 @@ double run_and_compare(const TileMatmulCache& cache, const TileMatmulSpec& s, Ra
       const double error = std::abs(c[at] - sum);
       EXPECT_FALSE(std::isnan(error));
       EXPECT_TRUE(magnitude > 0 || error == 0);
-      if (magnitude > 0) worst = std::max(worst, error / (kMatmulBound * kEpsilon * magnitude));
+      if (magnitude > 0) worst = std::max(worst, error / (kMatmulBound * numerical_bound::kEpsilon * magnitude));
     }
   }
   return worst;

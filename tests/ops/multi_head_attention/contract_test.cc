@@ -23,7 +23,7 @@ LayerShape plain() {
   shape.spec.key_len = 90;
   shape.spec.embed_dim = 96;
   shape.spec.num_heads = 4;
-  shape.spec.attention.causal = Causal::kBottomRight;
+  shape.spec.causal = Causal::kBottomRight;
   return shape;
 }
 
@@ -53,7 +53,7 @@ class LayerContract : public ::testing::TestWithParam<Way> {
   static LayerShape plain() {
     LayerShape shape = testing::plain();
     shape.spec.embed_dim = 128;  // heads of 32: as bf16 products want them
-    shape.spec.type = shape.spec.attention.type = GetParam().type;
+    shape.spec.type = GetParam().type;
     return shape;
   }
   void SetUp() override {
@@ -146,8 +146,8 @@ TEST_P(LayerContract, AllocatesNothingOnceWarm) {
   LayerShape shape = plain();
   shape.sequence_first = true;
   shape.bias_kv = true;
-  shape.spec.attention.mask = MaskKind::kBool;
-  shape.spec.attention.scores_output = ScoresOutput::kMeanProbabilities;
+  shape.spec.mask = MaskKind::kBool;
+  shape.spec.scores_output = ScoresOutput::kMeanProbabilities;
   LayerCase layer(shape);
   if (!refusal({GetParam().implementation, ""}, layer.core_spec()).empty()) GTEST_SKIP();
   const MultiHeadAttention mha(layer.spec(), layer.weights(), options());
@@ -188,7 +188,7 @@ TEST(LayerErrors, SpecsNameBothNumbers) {
     change(spec);
     return error_of([&] { MultiHeadAttention(spec, layer.weights()); });
   };
-  expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads = 0, s.head_dim = 0; }), "embed_dim = 96");
+  expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads.reset(), s.head_dim.reset(); }), "embed_dim = 96");
   expect_contains(made([](auto& s) { s.num_heads = 5, s.num_kv_heads = 2; }), "num_kv_heads = 2");
   expect_contains(made([](auto& s) { s.self_attention = true; }), "key_len is 90, expected query_len = 70");
   expect_contains(made([](auto& s) { s.embed_dim = 0; }), "embed_dim is 0");
@@ -215,7 +215,7 @@ TEST(LayerErrors, TypesAreNotMixed) {
   LayerShape shape = plain();
   const LayerCase f32(shape);
   shape.bias_kv = true;
-  shape.spec.type = shape.spec.attention.type = DataType::kBF16;
+  shape.spec.type = DataType::kBF16;
   LayerCase bf16(shape);
   expect_contains(error_of([&] { MultiHeadAttention(bf16.spec(), f32.weights()); }),
                   "query weight is f32, expected bf16");
@@ -246,8 +246,8 @@ TEST(LayerErrors, TypesAreNotMixed) {
 
 TEST(LayerErrors, ArgumentsAreCheckedBeforeAnythingIsWritten) {
   LayerShape shape = plain();
-  shape.spec.attention.mask = MaskKind::kBool;
-  shape.spec.attention.key_lengths = true;
+  shape.spec.mask = MaskKind::kBool;
+  shape.spec.key_lengths = true;
   shape.lengths = {3, 90};
   LayerCase layer(shape);
   const MultiHeadAttention mha(layer.spec(), layer.weights());
@@ -272,7 +272,7 @@ TEST(LayerErrors, ArgumentsAreCheckedBeforeAnythingIsWritten) {
 TEST(LayerErrors, MasksMayNotCoverAppendedKeys) {
   LayerShape shape = plain();
   shape.spec.add_zero_attention = true;
-  shape.spec.attention.mask = MaskKind::kBool;
+  shape.spec.mask = MaskKind::kBool;
   LayerCase layer(shape);
   const MultiHeadAttention mha(layer.spec(), layer.weights());
   const AlignedBuffer workspace(mha.workspace_bytes(1));

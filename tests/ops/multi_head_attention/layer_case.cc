@@ -5,11 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <utility>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/reference/reference_mha.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"
 
 namespace headway::testing {
@@ -57,11 +58,12 @@ double ratio_of(double got, double exact, double bound) {
 
 std::string describe(const LayerShape& l) {
   const MultiHeadAttentionSpec& s = l.spec;
-  const AttentionSpec& a = s.attention;
+  const AttentionRules& a = s;
   std::ostringstream text;
-  text << type_name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len << " E " << s.embed_dim
-       << " kdim " << s.kdim << " vdim " << s.vdim << " H " << s.num_heads << "/" << s.num_kv_heads << " D "
-       << s.head_dim << "/" << s.value_head_dim << " self " << s.self_attention << " biases " << l.biases << " bias_kv "
+  text << type_name(s.type) << " B " << s.batch << " Sq " << s.query_len << " Skv " << s.key_len.value_or(s.query_len)
+       << " E " << s.embed_dim << " kdim " << s.kdim.value_or(s.embed_dim) << " vdim " << s.vdim.value_or(s.embed_dim)
+       << " H " << s.num_heads << "/" << s.num_kv_heads.value_or(s.num_heads) << " D " << s.head_dim.value_or(0) << "/"
+       << s.value_head_dim.value_or(0) << " self " << s.self_attention << " biases " << l.biases << " bias_kv "
        << l.bias_kv << " zero " << s.add_zero_attention << " seq first " << l.sequence_first << " padded "
        << l.padded_rows << " mask " << static_cast<int>(a.mask) << " rank " << l.mask_rank << " key_mask "
        << static_cast<int>(a.key_mask) << " causal " << static_cast<int>(a.causal) << " window " << a.window.left << ","
@@ -72,22 +74,22 @@ std::string describe(const LayerShape& l) {
 
 LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.seed) {
   MultiHeadAttentionSpec& s = shape_.spec;
-  if (s.key_len == -1) s.key_len = s.query_len;
-  if (s.kdim == 0) s.kdim = s.embed_dim;
-  if (s.vdim == 0) s.vdim = s.embed_dim;
-  if (s.num_kv_heads == 0) s.num_kv_heads = s.num_heads;
-  if (s.head_dim == 0) s.head_dim = s.embed_dim / s.num_heads;
-  if (s.value_head_dim == 0) s.value_head_dim = s.head_dim;
-  const std::int64_t q = s.num_heads * s.head_dim;
-  const std::int64_t k = s.num_kv_heads * s.head_dim;
-  const std::int64_t v = s.num_kv_heads * s.value_head_dim;
-  const std::int64_t context = s.num_heads * s.value_head_dim;
+  s.key_len = s.key_len.value_or(s.query_len);
+  s.kdim = s.kdim.value_or(s.embed_dim);
+  s.vdim = s.vdim.value_or(s.embed_dim);
+  s.num_kv_heads = s.num_kv_heads.value_or(s.num_heads);
+  s.head_dim = s.head_dim.value_or(s.embed_dim / s.num_heads);
+  s.value_head_dim = s.value_head_dim.value_or(*s.head_dim);
+  const std::int64_t q = s.num_heads * *s.head_dim;
+  const std::int64_t k = *s.num_kv_heads * *s.head_dim;
+  const std::int64_t v = *s.num_kv_heads * *s.value_head_dim;
+  const std::int64_t context = s.num_heads * *s.value_head_dim;
   const auto weight = [&](std::int64_t n, std::int64_t depth) {
     return normal({n, depth}, 1.5f / std::sqrt(static_cast<float>(depth)));
   };
   weights_.query = weight(q, s.embed_dim);
-  weights_.key = weight(k, s.kdim);
-  weights_.value = weight(v, s.vdim);
+  weights_.key = weight(k, *s.kdim);
+  weights_.value = weight(v, *s.vdim);
   weights_.output = weight(s.embed_dim, context);
   if (shape_.biases) {
     weights_.query_bias = normal({q}, 0.5f);
@@ -105,20 +107,20 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
   };
   inputs_.query = filled(rows(s.query_len, s.embed_dim, shape_.padded_rows, DataType::kF32));
   if (!s.self_attention) {
-    inputs_.key = filled(rows(s.key_len, s.kdim, false, DataType::kF32));
-    inputs_.value = filled(rows(s.key_len, s.vdim, false, DataType::kF32));
+    inputs_.key = filled(rows(*s.key_len, *s.kdim, false, DataType::kF32));
+    inputs_.value = filled(rows(*s.key_len, *s.vdim, false, DataType::kF32));
   }
-  Dims mask_dims{s.query_len, s.key_len};
-  if (shape_.mask_rank == 3) mask_dims = {s.num_heads, s.query_len, s.key_len};
-  if (shape_.mask_rank == 4) mask_dims = {s.batch, s.num_heads, s.query_len, s.key_len};
-  inputs_.mask = random_mask(s.attention.mask, mask_dims);
-  inputs_.key_mask = random_mask(s.attention.key_mask, {s.batch, s.key_len});
-  if (s.attention.key_lengths) inputs_.key_lengths = view_of(std::as_const(shape_.lengths).data(), {s.batch});
+  Dims mask_dims{s.query_len, *s.key_len};
+  if (shape_.mask_rank == 3) mask_dims = {s.num_heads, s.query_len, *s.key_len};
+  if (shape_.mask_rank == 4) mask_dims = {s.batch, s.num_heads, s.query_len, *s.key_len};
+  inputs_.mask = random_mask(s.mask, mask_dims);
+  inputs_.key_mask = random_mask(s.key_mask, {s.batch, *s.key_len});
+  if (s.key_lengths) inputs_.key_lengths = view_of(std::as_const(shape_.lengths).data(), {s.batch});
   if (!shape_.offsets.empty()) inputs_.offsets = view_of(std::as_const(shape_.offsets).data(), {s.batch});
-  const std::int64_t keys = s.key_len + (shape_.bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
-  if (s.attention.scores_output == ScoresOutput::kMeanProbabilities) {
+  const std::int64_t keys = *s.key_len + (shape_.bias_kv ? 1 : 0) + (s.add_zero_attention ? 1 : 0);
+  if (s.scores_output == ScoresOutput::kMeanProbabilities) {
     score_dims_ = {s.batch, s.query_len, keys};
-  } else if (s.attention.scores_output != ScoresOutput::kNone) {
+  } else if (s.scores_output != ScoresOutput::kNone) {
     score_dims_ = {s.batch, s.num_heads, s.query_len, keys};
   }
   compute_reference();
@@ -132,7 +134,7 @@ LayerCase::LayerCase(const LayerShape& shape) : shape_(shape), random_(shape.see
   for (ConstTensorView* view : {&given_inputs_.query, &given_inputs_.key, &given_inputs_.value}) *view = given(*view);
 }
 
-AttentionSpec LayerCase::core_spec() const { return complete_spec(shape_.spec, shape_.bias_kv).attention; }
+AttentionSpec LayerCase::core_spec() const { return headway::core_spec(complete_spec(shape_.spec), shape_.bias_kv); }
 
 float* LayerCase::floats(std::size_t count) {
   float_memory_.emplace_back(count + 1, std::numeric_limits<float>::quiet_NaN());
@@ -187,7 +189,7 @@ ConstTensorView LayerCase::random_mask(MaskKind kind, const Dims& dims) {
     }
     return view_of(data, dims);
   }
-  const bool hides = shape_.spec.attention.mask_polarity == MaskPolarity::kTrueHides;
+  const bool hides = shape_.spec.mask_polarity == MaskPolarity::kTrueHides;
   byte_memory_.emplace_back(count + 1);
   std::uint8_t* data = byte_memory_.back().data();
   for (std::size_t i = 0; i < count; ++i) data[i] = random_.chance(shape_.hidden) == hides ? 1 : 0;
@@ -208,12 +210,12 @@ void LayerCase::compute_reference() {
   const ConstTensorView& x = s.self_attention ? inputs_.query : inputs_.value;
   const ConstTensorView& w = weights_.value;
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    for (std::int64_t j = 0; j < s.key_len; ++j) {
+    for (std::int64_t j = 0; j < *s.key_len; ++j) {
       for (std::int64_t n = 0; n < w.dims[0]; ++n) {
         double value = weights_.value_bias ? at(weights_.value_bias, n) : 0;
         double sum = std::abs(value);
-        for (std::int64_t e = 0; e < s.vdim; ++e) {
-          const double term = at(x, b * x.strides[0] + j * x.strides[1] + e * x.strides[2]) * at(w, n * s.vdim + e);
+        for (std::int64_t e = 0; e < *s.vdim; ++e) {
+          const double term = at(x, b * x.strides[0] + j * x.strides[1] + e * x.strides[2]) * at(w, n * *s.vdim + e);
           value += term;
           sum += std::abs(term);
         }
@@ -232,9 +234,9 @@ double LayerCase::output_bound(std::int64_t e) const {
     sum += std::abs(weight) * value_magnitude_;
     squares += weight * weight;
   }
-  const double of_f32 = kLayerBound * kEpsilon * sum;
+  const double of_f32 = kLayerBound * numerical_bound::kEpsilon * sum;
   if (shape_.spec.type == DataType::kF32) return of_f32;
-  return of_f32 + kBf16Rounding * kBf16LayerBound * std::sqrt(squares) * largest_value_;
+  return of_f32 + numerical_bound::kBf16Rounding * kBf16LayerBound * std::sqrt(squares) * largest_value_;
 }
 
 MultiHeadAttentionArgs LayerCase::args() {
@@ -251,7 +253,7 @@ double LayerCase::worst_ratio(const MultiHeadAttentionArgs& computed) const {
   const std::int64_t width = shape_.spec.embed_dim;
   std::vector<double> bounds;
   for (std::int64_t e = 0; e < width; ++e) bounds.push_back(output_bound(e));
-  const double of_size = shape_.spec.type == DataType::kBF16 ? kBf16Rounding : 0;
+  const double of_size = shape_.spec.type == DataType::kBF16 ? numerical_bound::kBf16Rounding : 0;
   each_offset(computed.out.dims, computed.out.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = out_[static_cast<std::size_t>(n)];
     const double bound = bounds[static_cast<std::size_t>(n % width)] + of_size * std::abs(exact);
@@ -260,7 +262,8 @@ double LayerCase::worst_ratio(const MultiHeadAttentionArgs& computed) const {
   if (score_dims_.rank() == 0) return worst;
   each_offset(computed.scores.dims, computed.scores.strides, [&](std::int64_t n, std::int64_t o) {
     const double exact = scores_[static_cast<std::size_t>(n)];
-    const double epsilons = kScoreBound * kEpsilon + (of_size > 0 ? kBf16ScoreBound * kBf16Rounding : 0);
+    const double epsilons =
+        kScoreBound * numerical_bound::kEpsilon + (of_size > 0 ? kBf16ScoreBound * numerical_bound::kBf16Rounding : 0);
     worst = std::max(worst, ratio_of(at(computed.scores, o), exact, epsilons * (1 + std::abs(exact))));
   });
   return worst;

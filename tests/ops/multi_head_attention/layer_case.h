@@ -17,7 +17,7 @@ struct LayerShape {
   bool bias_kv = false;
   bool sequence_first = false;  ///< query, key, value and out are [S, B, E] in memory
   bool padded_rows = false;     ///< rows of query and out have a gap behind them
-  int mask_rank = 2;            ///< when spec.attention.mask: 2 to 4, full
+  int mask_rank = 2;            ///< when spec.mask: 2 to 4, full
   double hidden = 0.3;          ///< share of mask elements that hide
   std::vector<std::int64_t> lengths, offsets;
   std::uint64_t seed = 1;

@@ -6,6 +6,7 @@
 #include "headway/multi_head_attention.h"
 #include "headway/safetensors.h"
 #include "headway_test_paths.h"
+#include "ops/multi_head_attention/mha_spec.h"
 #include "tests/support/paths.h"
 
 namespace headway::testing {
@@ -41,11 +42,11 @@ TEST(MiniLmLayer, MatchesTorch) {
   spec.embed_dim = query.dims[2];
   spec.num_heads = 12;
   spec.self_attention = true;
-  apply_semantics("torch_mha", false, &spec.attention);
-  spec.attention.key_mask = MaskKind::kBool;
-  spec.attention.scores_output = ScoresOutput::kProbabilities;
+  apply_semantics("torch_mha", false, &spec);
+  spec.key_mask = MaskKind::kBool;
+  spec.scores_output = ScoresOutput::kProbabilities;
   for (const std::string& implementation : attention_implementations()) {
-    if (!refusal({implementation, ""}, spec.attention).empty()) continue;
+    if (!refusal({implementation, ""}, core_spec(complete_spec(spec), false)).empty()) continue;
     const MultiHeadAttention mha(spec, weights, {.implementation = implementation});
     const AlignedBuffer workspace(mha.workspace_bytes(2));
     Tensor out(DataType::kF32, query.dims);

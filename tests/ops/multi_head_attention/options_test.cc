@@ -22,7 +22,6 @@ const auto* const kReport = ::testing::AddGlobalTestEnvironment(new ReportWorst)
 
 void expect_matches_in(DataType type, LayerShape shape, const Threads& threads) {
   shape.spec.type = type;
-  shape.spec.attention.type = type;
   LayerCase layer(shape);
   for (const std::string& implementation : attention_implementations()) {
     if (!refusal({implementation, ""}, layer.core_spec()).empty()) continue;
@@ -118,9 +117,9 @@ TEST(LayerOptions, AppendedKeys) {
         shape.bias_kv = bias_kv;
         shape.spec.add_zero_attention = zero;
         shape.spec.self_attention = self;
-        shape.spec.attention.causal = Causal::kTopLeft;
-        shape.spec.attention.key_mask = MaskKind::kBool;
-        shape.spec.attention.scores_output = ScoresOutput::kProbabilities;
+        shape.spec.causal = Causal::kTopLeft;
+        shape.spec.key_mask = MaskKind::kBool;
+        shape.spec.scores_output = ScoresOutput::kProbabilities;
         shape.hidden = 0.6;
         expect_matches(shape);
       }
@@ -133,9 +132,9 @@ TEST(LayerOptions, MasksOfEveryRankAndKind) {
     for (const MaskKind key_mask : {MaskKind::kNone, MaskKind::kBool, MaskKind::kAdditive}) {
       for (const int rank : {2, 3, 4}) {
         LayerShape shape = plain();
-        shape.spec.attention.mask = mask;
-        shape.spec.attention.key_mask = key_mask;
-        shape.spec.attention.mask_polarity = rank == 2 ? MaskPolarity::kTrueHides : MaskPolarity::kTrueAttends;
+        shape.spec.mask = mask;
+        shape.spec.key_mask = key_mask;
+        shape.spec.mask_polarity = rank == 2 ? MaskPolarity::kTrueHides : MaskPolarity::kTrueAttends;
         shape.mask_rank = rank;
         expect_matches(shape);
       }
@@ -163,11 +162,11 @@ TEST(LayerOptions, EveryScoresOutput) {
                                     ScoresOutput::kProbabilities, ScoresOutput::kMeanProbabilities}) {
     for (const EmptyRow empty : {EmptyRow::kZero, EmptyRow::kNan}) {
       LayerShape shape = plain();
-      shape.spec.attention.scores_output = output;
-      shape.spec.attention.softcap = 3;
-      shape.spec.attention.mask = MaskKind::kBool;
-      shape.spec.attention.causal = Causal::kTopLeft;
-      shape.spec.attention.empty_row = empty;
+      shape.spec.scores_output = output;
+      shape.spec.softcap = 3;
+      shape.spec.mask = MaskKind::kBool;
+      shape.spec.causal = Causal::kTopLeft;
+      shape.spec.empty_row = empty;
       shape.hidden = 0.8;
       expect_matches(shape);
     }
@@ -176,10 +175,10 @@ TEST(LayerOptions, EveryScoresOutput) {
 
 TEST(LayerOptions, LengthsAndOffsets) {
   LayerShape shape = plain();
-  shape.spec.attention.key_lengths = true;
+  shape.spec.key_lengths = true;
   shape.lengths = {5, 37};
   expect_matches(shape);
-  shape.spec.attention.causal = Causal::kOffset;
+  shape.spec.causal = Causal::kOffset;
   shape.offsets = {-32, 0};
   expect_matches(shape);
 }
@@ -229,7 +228,7 @@ LayerShape random_shape(std::uint64_t seed) {
   shape.padded_rows = random.chance(0.3);
   shape.mask_rank = static_cast<int>(random.between(2, 4));
   shape.hidden = random.pick({0.1, 0.3, 0.9});
-  AttentionSpec& a = s.attention;
+  AttentionRules& a = s;
   const auto kinds = {MaskKind::kNone, MaskKind::kNone, MaskKind::kBool, MaskKind::kAdditive};
   a.mask = random.pick<MaskKind>(kinds);
   a.key_mask = random.pick<MaskKind>(kinds);
@@ -243,7 +242,7 @@ LayerShape random_shape(std::uint64_t seed) {
   if (random.chance(0.2)) a.scale = 0.3f;
   if (random.chance(0.2)) {
     a.key_lengths = true;
-    for (std::int64_t b = 0; b < s.batch; ++b) shape.lengths.push_back(random.between(0, s.key_len));
+    for (std::int64_t b = 0; b < s.batch; ++b) shape.lengths.push_back(random.between(0, *s.key_len));
   }
   return shape;
 }

@@ -9,12 +9,13 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <utility>
 
+#include "headway/numerical_bound.h"
 #include "ops/base/narrow.h"
 #include "ops/base/numeric.h"
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/reference/reference_mha.h"
-#include "tests/numerical_bound.h"
 #include "tests/ops/multi_head_attention/bf16_bound.h"
 #include "tests/ops/multi_head_attention/torch_layer.h"
 #include "tests/support/paths.h"
@@ -25,7 +26,7 @@ namespace {
 /// Two layers of the same numbers: bf16, and f32 for the reference.
 struct Rounded {
   explicit Rounded(const TorchLayer& layer) : bf16(layer), f32(layer) {
-    bf16.spec.type = bf16.spec.attention.type = DataType::kBF16;
+    bf16.spec.type = DataType::kBF16;
     MultiHeadAttentionWeights &h = bf16.weights, &w = f32.weights;
     round(&h.query, &w.query), round(&h.key, &w.key), round(&h.value, &w.value), round(&h.output, &w.output);
     round(&h.query_bias, &w.query_bias), round(&h.key_bias, &w.key_bias), round(&h.value_bias, &w.value_bias);
@@ -58,7 +59,7 @@ struct Outputs {
       : out_dims{layer.spec.batch, layer.spec.query_len, layer.spec.embed_dim},
         scores_dims(score_dims(layer)),
         out(static_cast<std::size_t>(element_count(out_dims))),
-        asked(layer.spec.attention.scores_output != ScoresOutput::kNone) {}
+        asked(layer.spec.scores_output != ScoresOutput::kNone) {}
   template <class Score>
   void attach(MultiHeadAttentionArgs* args, std::vector<Score>* scores) {
     args->out = view_of(out.data(), out_dims);
@@ -114,11 +115,11 @@ Worst compare(const TorchLayer& f32, const std::vector<BFloat16>& out, const std
     spread.push_back(kBf16LayerBound * std::sqrt(squares) * value);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const double bound = kBf16Rounding * (std::abs(exact_out[i]) + spread[i % spread.size()]);
+    const double bound = numerical_bound::kBf16Rounding * (std::abs(exact_out[i]) + spread[i % spread.size()]);
     worst.out = std::max(worst.out, ratio_of(static_cast<double>(widen(out[i])), exact_out[i], bound));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    const double bound = kBf16Rounding * kBf16ScoreBound * (1 + std::abs(exact_scores[i]));
+    const double bound = numerical_bound::kBf16Rounding * kBf16ScoreBound * (1 + std::abs(exact_scores[i]));
     worst.scores = std::max(worst.scores, ratio_of(static_cast<double>(scores[i]), exact_scores[i], bound));
   }
   return worst;
@@ -138,7 +139,7 @@ int run_folder(const std::filesystem::path& folder) {
     exact.attach(&layer.f32.args, &exact_scores);
     reference_multi_head_attention(layer.f32.spec, layer.f32.weights, layer.f32.args);
 
-    const AttentionSpec core = complete_spec(layer.bf16.spec, static_cast<bool>(layer.bf16.weights.bias_k)).attention;
+    const AttentionSpec core = core_spec(complete_spec(layer.bf16.spec), static_cast<bool>(layer.bf16.weights.bias_k));
     for (const std::string& implementation : attention_implementations()) {
       if (!refusal({implementation, ""}, core).empty()) continue;
       const MultiHeadAttention mha(layer.bf16.spec, layer.bf16.weights, {implementation});

@@ -58,19 +58,19 @@ TorchLayer make_torch_layer(const nlohmann::json& config, const TorchCase& tenso
   spec.vdim = args.value.dims[2];
   spec.num_heads = config["num_heads"].get<std::int64_t>();
   spec.add_zero_attention = config["add_zero_attn"].get<bool>();
-  apply_semantics("torch_mha", false, &spec.attention);  // a causal layer is given its mask
+  apply_semantics("torch_mha", false, &spec);  // a causal layer is given its mask
 
   args.key_mask = tensors.tensor("key_padding_mask");
-  if (args.key_mask) args.key_mask = args.key_mask.reshaped(Dims{spec.batch, spec.key_len});
+  if (args.key_mask) args.key_mask = args.key_mask.reshaped(Dims{spec.batch, *spec.key_len});
   args.mask = tensors.tensor("attn_mask");
   if (args.mask.rank() == 3) {  // [B·H, Sq, Skv]
-    args.mask = args.mask.reshaped(Dims{spec.batch, spec.num_heads, spec.query_len, spec.key_len});
+    args.mask = args.mask.reshaped(Dims{spec.batch, spec.num_heads, spec.query_len, *spec.key_len});
   }
-  spec.attention.key_mask = kind_of(args.key_mask);
-  spec.attention.mask = kind_of(args.mask);
+  spec.key_mask = kind_of(args.key_mask);
+  spec.mask = kind_of(args.mask);
   if (config["need_weights"].get<bool>()) {
-    spec.attention.empty_row = EmptyRow::kNan;  // what torch gives then
-    spec.attention.scores_output =
+    spec.empty_row = EmptyRow::kNan;  // what torch gives then
+    spec.scores_output =
         config["average_attn_weights"].get<bool>() ? ScoresOutput::kMeanProbabilities : ScoresOutput::kProbabilities;
   }
   return layer;
@@ -78,8 +78,8 @@ TorchLayer make_torch_layer(const nlohmann::json& config, const TorchCase& tenso
 
 Dims score_dims(const TorchLayer& layer) {
   const std::int64_t keys =
-      layer.spec.key_len + (layer.weights.bias_k ? 1 : 0) + (layer.spec.add_zero_attention ? 1 : 0);
-  if (layer.spec.attention.scores_output == ScoresOutput::kMeanProbabilities) {
+      *layer.spec.key_len + (layer.weights.bias_k ? 1 : 0) + (layer.spec.add_zero_attention ? 1 : 0);
+  if (layer.spec.scores_output == ScoresOutput::kMeanProbabilities) {
     return {layer.spec.batch, layer.spec.query_len, keys};
   }
   return {layer.spec.batch, layer.spec.num_heads, layer.spec.query_len, keys};

@@ -27,7 +27,7 @@ double difference(const nlohmann::json& config, const TorchCase& tensors, TorchL
   layer.args.out = batch_first(config, view_of(out.data(), expected.dims));
   const Dims dims = score_dims(layer);
   std::vector<Real> scores(static_cast<std::size_t>(element_count(dims)) + 1);
-  const bool asked = layer.spec.attention.scores_output != ScoresOutput::kNone;
+  const bool asked = layer.spec.scores_output != ScoresOutput::kNone;
   if (asked) layer.args.scores = view_of(scores.data(), dims);
   run(layer);
   const double of_out = worst_difference(view_of(out.data(), expected.dims), expected);
@@ -52,7 +52,7 @@ int run_folder(const std::filesystem::path& folder) {
         config, tensors, layer, [](const TorchLayer& l) { reference_multi_head_attention(l.spec, l.weights, l.args); });
     EXPECT_LE(exact, kStored) << "case " << id;
     worst_exact = std::max(worst_exact, exact);
-    const AttentionSpec core = complete_spec(layer.spec, static_cast<bool>(layer.weights.bias_k)).attention;
+    const AttentionSpec core = core_spec(complete_spec(layer.spec), static_cast<bool>(layer.weights.bias_k));
     for (const std::string& implementation : attention_implementations()) {
       if (!refusal({implementation, ""}, core).empty()) continue;
       const double fast = difference<float>(config, tensors, layer, [&](const TorchLayer& l) {

@@ -66,7 +66,7 @@ class EarlyValues : public ::testing::Test {
                         return std::vector<TensorInfo>{node.inputs[0].present ? node.inputs[0] : node.inputs[1]};
                       },
                       [](const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) {
-                        copy(in[0] ? in[0] : in[1], out[0]);
+                        copy_elements(in[0] ? in[0] : in[1], out[0]);
                       }}));
   }
 

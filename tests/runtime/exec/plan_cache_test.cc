@@ -50,7 +50,7 @@ class Telltale : public Operator {
   struct Plan : NodePlan {
     void run(const RunContext&, std::span<const ConstTensorView> inputs,
              std::span<const TensorView> outputs) const override {
-      copy(inputs[0], outputs[0]);
+      copy_elements(inputs[0], outputs[0]);
     }
   };
   std::vector<std::string>* told_;
@@ -88,7 +88,7 @@ struct LivePlan : NodePlan {
   explicit LivePlan(std::shared_ptr<std::atomic<int>> counter) : alive(std::move(counter)) { ++*alive; }
   ~LivePlan() override { --*alive; }
   void run(const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) const override {
-    copy(in[0], out[0]);
+    copy_elements(in[0], out[0]);
   }
 };
 struct LiveOperator : Operator {
@@ -132,7 +132,7 @@ TEST(PlanCache, APlanInUseSurvivesItsEviction) {
                             changed.notify_all();
                             changed.wait(lock, [&] { return released; });
                           }
-                          copy(in[0], out[0]);
+                          copy_elements(in[0], out[0]);
                         }});
   Graph graph;
   const ValueId x = graph.add_input("x", DataType::kF32, {"n"});

@@ -17,7 +17,7 @@ Session make_session(TestRegistry* registry) {
                                               std::span<const TensorView> out) {
                               ProfileScope scope(context.profiler, 0, kInner);
                               scope.add({0, 5, 0, 0});
-                              copy(in[0], out[0]);
+                              copy_elements(in[0], out[0]);
                             }});
   Graph graph;
   const ValueId x = graph.add_input("x", DataType::kF32, {"n"});

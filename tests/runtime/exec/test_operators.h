@@ -146,7 +146,7 @@ inline FunctionOperator::Functions optional_functions() {
 inline FunctionOperator::Functions picky_functions() {
   return {same_as_first, [](const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) {
             require(in[0].as<float>()[0] >= 0, "x[0] is ", in[0].as<float>()[0], ", expected 0 or more");
-            copy(in[0], out[0]);
+            copy_elements(in[0], out[0]);
           }};
 }
 

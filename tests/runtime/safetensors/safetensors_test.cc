@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/base/atomic_file.h"
 #include "tests/support/scratch_file.h"
 
 namespace headway {

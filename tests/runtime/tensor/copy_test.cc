@@ -31,7 +31,7 @@ void check_copy(const ConstTensorView& from, const TensorView& to, std::vector<s
     std::memcpy(expected.data() + (to.data - base) + offset_of(to.dims, to.strides, n) * std::int64_t(bytes),
                 from.data + offset_of(from.dims, from.strides, n) * std::int64_t(bytes), bytes);
   }
-  copy(from, to);
+  copy_elements(from, to);
   EXPECT_EQ(*memory, expected);
 }
 
@@ -66,8 +66,8 @@ TEST_P(Copy, EightAxes) {
 }
 TEST_P(Copy, Empty) {
   const std::vector<std::byte> before = to_;
-  copy(ConstTensorView(nullptr, GetParam(), {3, 0}), TensorView(nullptr, GetParam(), {3, 0}));
-  copy(from({3, 0}), to({3, 0}));
+  copy_elements(ConstTensorView(nullptr, GetParam(), {3, 0}), TensorView(nullptr, GetParam(), {3, 0}));
+  copy_elements(from({3, 0}), to({3, 0}));
   EXPECT_EQ(to_, before);
 }
 
@@ -78,14 +78,14 @@ INSTANTIATE_TEST_SUITE_P(Types, Copy,
 TEST(CopyRefuses, OtherDimsAndTypes) {
   float a[6] = {};
   double b[6] = {};
-  const std::string dims = error_of([&] { copy(view_of(a, {2, 3}), view_of(a, {3, 2})); });
+  const std::string dims = error_of([&] { copy_elements(view_of(a, {2, 3}), view_of(a, {3, 2})); });
   expect_contains(dims, "[2, 3]");
   expect_contains(dims, "[3, 2]");
-  const std::string types = error_of([&] { copy(view_of(a, {6}), view_of(b, {6})); });
+  const std::string types = error_of([&] { copy_elements(view_of(a, {6}), view_of(b, {6})); });
   expect_contains(types, "f32");
   expect_contains(types, "f64");
-  expect_contains(error_of([&] { copy(ConstTensorView(), view_of(a, {6})); }), "source is absent");
-  expect_contains(error_of([&] { copy(view_of(a, {6}), TensorView()); }), "destination is absent");
+  expect_contains(error_of([&] { copy_elements(ConstTensorView(), view_of(a, {6})); }), "source is absent");
+  expect_contains(error_of([&] { copy_elements(view_of(a, {6}), TensorView()); }), "destination is absent");
 }
 
 }  // namespace

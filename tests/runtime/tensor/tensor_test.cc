@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "headway/tensor.h"
 #include "tests/runtime/error_of.h"
+#include "tests/runtime/sanitizers.h"
 
 namespace headway {
 namespace {
@@ -32,6 +34,17 @@ TEST(AlignedBuffer, HugePagesFromTwoMegabytes) {
 TEST(AlignedBuffer, EmptyHasNoMemory) {
   EXPECT_EQ(AlignedBuffer().data(), nullptr);
   EXPECT_EQ(AlignedBuffer(0).data(), nullptr);
+}
+
+TEST(AlignedBuffer, MemoryThatCannotBeHadIsToldWithItsBytes) {
+  if (testing::kAddressSanitizer || testing::kThreadSanitizer)
+    GTEST_SKIP() << "their allocators end the program instead";
+  const std::size_t bytes = std::size_t{1} << 62;
+  const std::string buffer = testing::error_of([&] { AlignedBuffer{bytes}; }, ErrorCode::kOutOfMemory);
+  testing::expect_contains(buffer, std::to_string(bytes) + " bytes");
+  const std::string tensor = testing::error_of([&] { Tensor(DataType::kF32, {static_cast<std::int64_t>(bytes / 4)}); },
+                                               ErrorCode::kOutOfMemory);
+  testing::expect_contains(tensor, std::to_string(bytes) + " bytes");
 }
 
 TEST(Tensor, OwnsAndMoves) {

@@ -145,5 +145,18 @@ TEST_F(View, TypedAccessRefusesOtherTypes) {
   expect_contains(error_of([&] { view_.as<double>(); }), "tensor is f32, expected f64");
 }
 
+TEST(View, OfTypedMemoryWithStrides) {
+  const float table[6] = {0, 1, 2, 3, 4, 5};
+  const ConstTensorView columns = view_of(table, {3, 2}, {1, 3});
+  EXPECT_EQ(elements(columns), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  static_assert(std::is_same_v<decltype(view_of(table, {3, 2}, {1, 3})), ConstTensorView>);
+  std::int64_t integers[4] = {};
+  const TensorView every_second = view_of(integers, {2}, {2});
+  EXPECT_EQ(every_second.type, DataType::kI64);
+  every_second.as<std::int64_t>()[every_second.strides[0]] = 9;
+  EXPECT_EQ(integers[2], 9);
+  expect_contains(error_of([&] { view_of(table, {3, 2}, {1}); }), "1 strides, expected 2");
+}
+
 }  // namespace
 }  // namespace headway

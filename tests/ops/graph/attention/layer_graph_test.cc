@@ -141,7 +141,7 @@ TEST(LayerGraph, OneBatchEntryOfKeysStandsForAll) {
     return std::vector<float>(y[0].data<float>(), y[0].data<float>() + y[0].count());
   };
   Tensor repeated(DataType::kF32, {kBatch, 7, kWidth});
-  copy(memory.view().broadcast_to(repeated.dims()), repeated.view());
+  copy_elements(memory.view().broadcast_to(repeated.dims()), repeated.view());
   EXPECT_EQ(run_with(memory.view()), run_with(std::as_const(repeated).view()));
 }
 

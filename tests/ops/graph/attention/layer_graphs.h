@@ -64,7 +64,7 @@ inline Graph fused_graph(const GraphLayer& layer, const Attributes& more = {}) {
 /// The transpose of a weight as a constant: MatMul has x·W where the layer has x·Wᵀ.
 inline std::shared_ptr<const Tensor> transposed(const Tensor& w) {
   auto result = std::make_shared<Tensor>(DataType::kF32, Dims{w.dims()[1], w.dims()[0]});
-  copy(w.view().permuted({1, 0}), result->view());
+  copy_elements(w.view().permuted({1, 0}), result->view());
   return result;
 }
 

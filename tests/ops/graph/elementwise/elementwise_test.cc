@@ -185,7 +185,7 @@ TEST(UnaryMath, LargeTensorsGiveTheSameBitsOnAnyNumberOfThreads) {
   std::vector<std::vector<float>> results;
   for (const int workers : {1, 2, 3, 8}) {
     Tensor copied(DataType::kF32, x.dims());
-    copy(x.view(), copied.view());
+    copy_elements(x.view(), copied.view());
     results.push_back(values_of<float>(run_node("Gelu", list(std::move(copied)), {}, {.workers = workers})[0]));
   }
   for (const auto& result : results) EXPECT_EQ(result, results[0]);

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tests/numerical_bound.h"
+#include "headway/numerical_bound.h"
 #include "tests/ops/graph/run_graph.h"
 #include "tests/ops/matmul/matmul_bound.h"
 #include "tests/runtime/error_of.h"
@@ -50,7 +50,8 @@ void expect_product(const Case& c, bool constant) {
       sum += term;
       magnitude += std::abs(term);
     }
-    EXPECT_NEAR(y.data<float>()[i], sum, kMatmulBound * kEpsilon * magnitude) << c.a << " x " << c.b << " at " << i;
+    EXPECT_NEAR(y.data<float>()[i], sum, kMatmulBound * numerical_bound::kEpsilon * magnitude)
+        << c.a << " x " << c.b << " at " << i;
   }
 }
 

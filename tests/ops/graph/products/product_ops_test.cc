@@ -10,7 +10,7 @@ using Ints = std::vector<std::int64_t>;
 
 Tensor copy_of(const Tensor& from) {
   Tensor to(from.type(), from.dims());
-  copy(from.view(), to.view());
+  copy_elements(from.view(), to.view());
   return to;
 }
 

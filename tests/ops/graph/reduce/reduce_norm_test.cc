@@ -116,7 +116,7 @@ TEST(Reduce, ALongRowRoundsOnce) {
   double exact = 0;
   for (const double v : as_doubles(x)) exact += v;
   Tensor copied(DataType::kF32, x.dims());
-  copy(x.view(), copied.view());
+  copy_elements(x.view(), copied.view());
   EXPECT_NEAR(as_doubles(run_on("ReduceSum", list(std::move(copied)), {{"axes", Ints{1}}}))[0], exact,
               1e-6 * std::abs(exact) + 1e-9);
 }

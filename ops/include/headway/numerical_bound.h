@@ -1,12 +1,11 @@
-// How far an attention in f32 or bf16 may be from the exact one. The only place with tolerances; derived, then held
-// against what is measured. Knows no implementation.
+// How far `Attention` in f32 or bf16 may be from the exact result: constants, where they come from, and the bound they
+// make. The tests hold every implementation against it. Knows no implementation.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
-namespace headway::testing {
+namespace headway::numerical_bound {
 
 /// Distance of 1 to the next f32.
 inline constexpr double kEpsilon = 1.0 / (1 << 23);
@@ -24,15 +23,19 @@ inline constexpr double kEpsilon = 1.0 / (1 << 23);
 //
 // The worst measured ratio to the bound is printed by the tests; 1 fails. The constants leave it about a factor of
 // four, and are far below what any fault of logic causes: a wrong key in a row of n moves the output by about 1/n.
-inline constexpr double kBoundC1 = 24;
-inline constexpr double kBoundC2 = 4;
+inline constexpr double kC1 = 24;
+inline constexpr double kC2 = 4;
 
-// A weight may become 0 from e^−87 on, so that none is denormal: this much per unit of |v|.
+/// How far an element of out, before it is rounded to bf16, may be from the exact one. `weighted` is Σ_j p_j|v_j| of
+/// its row and column, `magnitude` the M of its row.
+inline double of_out(double weighted, double magnitude) { return kEpsilon * weighted * (kC1 + kC2 * magnitude); }
+
+/// A weight may become 0 from e^−87 on, so that none is denormal: this much per key and unit of |v| on top of of_out().
 inline constexpr double kUnderflow = 1.7e-38;
 
-// bf16 tensors: exact means exact on the bf16 inputs. Everything in between is f32, so the bound above holds up to the
-// store of `out`, which rounds once: half the distance between the two bf16 numbers around it, at most kBf16Rounding of
-// it. A path that hands its weights to a bf16 product rounds each once more: kBf16Rounding · Σ p|v| at most.
+/// bf16 tensors: exact means exact on the bf16 inputs. Everything in between is f32, so the bound above holds up to the
+/// store of `out`, which rounds once: half the distance between the two bf16 numbers around it, at most kBf16Rounding
+/// of it. A path that hands its weights to a bf16 product rounds each once more: kBf16Rounding · Σ p|v| at most.
 inline constexpr double kBf16Rounding = 1.0 / (1 << 8);
 
 /// Half the distance between the bf16 numbers around x: what storing x may change.
@@ -42,4 +45,4 @@ inline double half_bf16_step(double x) {
   return std::ldexp(kBf16Rounding, exponent);
 }
 
-}  // namespace headway::testing
+}  // namespace headway::numerical_bound
