@@ -8,7 +8,7 @@
 
 namespace headway {
 
-/// Both user masks of one run, read a tile at a time. Holds views; allocates nothing.
+/// Both user masks of one run, read one tile at a time. Holds views; allocates nothing.
 class BiasSource {
  public:
   BiasSource(const AttentionSpec& spec, const AttentionArgs& args);

@@ -1,4 +1,4 @@
-// The keys of a split, a block of four streams at a time.
+// The keys of a split, one block of four streams after the other.
 #include "ops/attention/few_queries/key_split.h"
 
 #include <algorithm>

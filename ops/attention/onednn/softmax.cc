@@ -1,4 +1,4 @@
-// Two ways: with everything that a spec may ask for, a row at a time; and straight from scores to bf16 probabilities.
+// Two ways: with everything that a spec may ask for, row by row; and straight from scores to bf16 probabilities.
 #include "ops/attention/onednn/softmax.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 //   head group     the query heads that are computed together: one head, or all G heads of a key/value head when there
 //                  are so few queries that one head would not fill a query tile. Its rows are numbered through: row r
 //                  is query r % Sq of the group's head r / Sq.
-//   query tile     rows of a head group side by side on the SIMD lanes, up to three vectors of them; the panels of a
+//   query tile     rows of a head group on neighbouring SIMD lanes, up to three vectors of them; the panels of a
 //                  query tile are [.., tile_lanes].
 //   key block      consecutive keys with their values, few enough for the first-level cache, that all query tiles of a
 //                  task use before the next block comes.
