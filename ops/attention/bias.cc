@@ -1,17 +1,14 @@
-// Reads masks of any broadcast, stride, kind and polarity as rows of f32 bias, in loops that vectorise where the keys
-// lie side by side. Knows neither causality nor windows, and no scores.
+// Reads masks of any broadcast, stride, kind and polarity as rows of f32 bias, in loops that vectorise where keys are
+// contiguous. Knows neither causality nor windows, and no scores.
 #include "ops/attention/bias.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "ops/base/hidden_score.h"
 #include "ops/base/numeric.h"
 
 namespace headway {
 namespace {
-
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
-constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 /// The mask as [B, Hq, Sq, n] with stride 0 on every axis that broadcasts, the last one included.
 ConstTensorView normalised_mask(const ConstTensorView& mask, const AttentionSpec& spec, std::int64_t keys) {
@@ -37,8 +34,8 @@ void add_row(float* row, std::int64_t keys, Load load) {
     const float a = row[j];
     const float b = load(j);
     const float sum = a + b;
-    const float finite = sum == kHidden ? kLowest : sum;
-    row[j] = a == kHidden || b == kHidden ? kHidden : finite;
+    const float finite = sum == kHiddenScore ? kLowestScore : sum;
+    row[j] = a == kHiddenScore || b == kHiddenScore ? kHiddenScore : finite;
   }
 }
 
@@ -62,7 +59,7 @@ void with_numbers(const MaskRow& mask, Use use) {
   use([values, stride](std::int64_t j) { return widen(values[j * stride]); });
 }
 
-/// The same for a row of any kind.
+/// The same for a row of either kind of mask.
 template <class Use>
 void with_loader(const MaskRow& mask, Use use) {
   const std::int64_t stride = mask.stride;
@@ -72,8 +69,8 @@ void with_loader(const MaskRow& mask, Use use) {
   }
   // Read as bytes: a bool that is neither 0 nor 1 would be undefined, and masks come from outside.
   const std::uint8_t* bits = reinterpret_cast<const std::uint8_t*>(mask.data);
-  const float if_set = mask.true_attends ? 0.0f : kHidden;
-  const float if_clear = mask.true_attends ? kHidden : 0.0f;
+  const float if_set = mask.true_attends ? 0.0f : kHiddenScore;
+  const float if_clear = mask.true_attends ? kHiddenScore : 0.0f;
   if (stride == 0) return use([value = *bits != 0 ? if_set : if_clear](std::int64_t) { return value; });
   if (stride == 1) return use([=](std::int64_t j) { return bits[j] != 0 ? if_set : if_clear; });
   use([=](std::int64_t j) { return bits[j * stride] != 0 ? if_set : if_clear; });
@@ -116,7 +113,7 @@ const std::byte* BiasSource::mask_at(std::int64_t b, std::int64_t h, std::int64_
 
 void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t rows, std::int64_t key,
                       std::int64_t keys, float* tile, std::int64_t ld) const {
-  // [0, covered) is under both masks, [covered, masked) beyond a short mask, [masked, keys) is the visible tail.
+  // [0, covered) is under both masks, [covered, masked) beyond a short mask, [masked, keys) is always visible.
   const std::int64_t masked = std::clamp(tail_begin_ - key, std::int64_t{0}, keys);
   const std::int64_t covered =
       mask_kind_ == MaskKind::kNone ? masked : std::clamp(mask_keys_ - key, std::int64_t{0}, masked);
@@ -135,7 +132,7 @@ void BiasSource::fill(std::int64_t b, std::int64_t h, std::int64_t query, std::i
                          key_mask_.strides[1]};
       with_loader(mask, [=](auto load) { add_row(row, covered, load); });
     }
-    std::fill(row + covered, row + masked, kHidden);
+    std::fill(row + covered, row + masked, kHiddenScore);
     std::fill(row + masked, row + keys, 0.0f);
   }
 }

@@ -8,7 +8,7 @@
 
 namespace headway {
 
-/// Both user masks of one run, ready to be read a tile at a time. Holds views; allocates nothing.
+/// Both user masks of one run, read one tile at a time. Holds views; allocates nothing.
 class BiasSource {
  public:
   BiasSource(const AttentionSpec& spec, const AttentionArgs& args);
@@ -20,13 +20,13 @@ class BiasSource {
   /// True when the bias does not depend on the head.
   bool same_for_all_heads() const { return mask_kind_ == MaskKind::kNone || mask_.strides[1] == 0; }
 
-  /// Whether fill() of these keys would only copy: the mask is f32 numbers side by side and nothing joins them.
+  /// Whether fill() of these keys would only copy: the mask is contiguous f32 and there is no key mask.
   bool in_place(std::int64_t key, std::int64_t keys) const;
-  /// What fill() would copy for one query, where it lies.
+  /// Where fill() would copy from for one query.
   const float* row(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t key) const;
 
   /// Bias of queries [query, query + rows) against keys [key, key + keys) of batch b, head h, row-major with `ld`
-  /// floats a row. Keys of the visible tail get 0; keys beyond a short mask get −inf.
+  /// floats per row. Always visible keys get 0; keys beyond a short mask get −inf.
   void fill(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t rows, std::int64_t key, std::int64_t keys,
             float* tile, std::int64_t ld) const;
 

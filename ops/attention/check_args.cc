@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kLargestOffset = std::int64_t{1} << 59;
 
 template <class View>
-void require_present(const char* argument, const View& view, bool wanted, const char* field) {
-  if (wanted) {
+void require_present(const char* argument, const View& view, bool expected, const char* field) {
+  if (expected) {
     require(view.present, argument, " is absent, but ", field, " asks for it");
   } else {
     require(!view.present, argument, " is given, but ", field, " does not ask for it");
@@ -29,7 +29,7 @@ void check_tensor(const char* argument, const View& view, DataType type, const D
   require_memory(argument, view);
 }
 
-/// An additive mask is f32, whatever the type; beside bf16 tensors it may be bf16 too.
+/// An additive mask is f32, whatever the type; with bf16 tensors it may be bf16 too.
 void check_mask_type(const char* argument, const AttentionSpec& spec, MaskKind kind, DataType given) {
   const DataType type = kind == MaskKind::kBool ? DataType::kBool : DataType::kF32;
   const bool also_bf16 = kind == MaskKind::kAdditive && spec.type == DataType::kBF16;

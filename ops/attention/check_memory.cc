@@ -39,7 +39,7 @@ void require_apart(const char* output, const ByteRange& written, const char* oth
           std::min(written.end, range.end) - std::max(written.begin, range.begin), " are shared");
 }
 
-/// Distinct elements at distinct places: each axis steps over everything that the finer axes reach.
+/// Distinct elements at distinct addresses: each stride exceeds everything that the finer axes reach.
 void require_no_self_overlap(const char* output, const TensorView& view) {
   if (!view || view.count() == 0) return;
   // Axes by growing stride, inserted one by one: at most kMaxRank of them.

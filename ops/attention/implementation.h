@@ -50,10 +50,4 @@ std::unique_ptr<const AttentionImplementation> make_onednn_tiles(const Attention
 std::string reference_why_impossible(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_reference(const AttentionSpec& spec);
 
-/// Zones of the profile that every implementation reports under.
-extern const Zone kZonePack;
-extern const Zone kZoneScores;
-extern const Zone kZoneSoftmax;
-extern const Zone kZoneContext;
-
 }  // namespace headway

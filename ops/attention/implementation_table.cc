@@ -1,4 +1,4 @@
-// The ordered table of implementations: the first that neither refuses nor knows a better one runs. Knows only their
+// The ordered table of implementations: the first that can run a spec and is preferred for it, runs. Knows only their
 // names.
 #include "ops/attention/implementation.h"
 
@@ -24,10 +24,5 @@ std::vector<std::string> attention_implementations() {
   for (const ImplementationEntry& entry : kTable) names.emplace_back(entry.name);
   return names;
 }
-
-constinit const Zone kZonePack{"pack", "attention"};
-constinit const Zone kZoneScores{"scores", "attention"};
-constinit const Zone kZoneSoftmax{"softmax", "attention"};
-constinit const Zone kZoneContext{"context", "attention"};
 
 }  // namespace headway

@@ -2,7 +2,8 @@
 #include "ops/attention/known_mask.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "ops/base/hidden_score.h"
 
 namespace headway {
 namespace {
@@ -18,7 +19,7 @@ Element element(const ConstTensorView& mask, std::int64_t at, bool true_attends)
   }
   const float value = reinterpret_cast<const float*>(mask.data)[at];
   if (value == 0) return Element::kVisible;
-  if (value == -std::numeric_limits<float>::infinity()) return Element::kHidden;
+  if (value == kHiddenScore) return Element::kHidden;
   return value <= kAsGoodAsHidden ? Element::kLow : Element::kOther;
 }
 

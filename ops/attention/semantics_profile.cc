@@ -17,7 +17,7 @@ struct Profile {
 constexpr Profile kProfiles[] = {
     // is_causal is anchored at the top left corner.
     {"torch_sdpa", Causal::kTopLeft, MaskPolarity::kTrueAttends, EmptyRow::kZero},
-    // Some releases give NaN for an empty row when weights are asked for; here it is zero in all of them.
+    // Some releases give NaN for an empty row when they return weights; here it is zero in all of them.
     {"torch_mha", Causal::kTopLeft, MaskPolarity::kTrueHides, EmptyRow::kZero},
     // ONNX 1.23: the offset is the past length, or the valid length minus Sq: known at run time only.
     {"onnx", Causal::kOffset, MaskPolarity::kTrueAttends, EmptyRow::kZero},

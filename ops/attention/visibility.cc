@@ -1,4 +1,4 @@
-// Turns causal alignment, window, offset and length into three numbers a batch entry. Knows no user mask.
+// Turns causal alignment, window, offset and length into three numbers per batch entry. Knows no user mask.
 #include "ops/attention/visibility.h"
 
 namespace headway {
@@ -18,7 +18,7 @@ Visibility::Visibility(const AttentionSpec& spec, const AttentionArgs& args, std
 
   std::int64_t offset = 0;
   if (spec.causal == Causal::kBottomRight) {
-    // The tail is appended after the sequence and has no position of its own.
+    // Always visible keys are appended after the sequence and have no position of their own.
     offset = tail_begin_ - spec.query_len;
   } else if (args.offsets) {
     offset = integer_at(args.offsets, batch);

@@ -1,4 +1,4 @@
-// Which keys a query may see by integers alone: causal limit, window, lengths, visible tail. Knows no user mask.
+// Which keys a query may see by integers alone: causal limit, window, lengths, always visible keys. Knows no user mask.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Visibility {
  public:
   Visibility(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch);
 
-  /// Keys before the tail that query i sees.
+  /// Keys that query i sees, besides the always visible ones.
   KeyRange row(std::int64_t i) const {
     return {std::clamp(i + first_, std::int64_t{0}, limit_), std::clamp(i + last_ + 1, std::int64_t{0}, limit_)};
   }

@@ -1,4 +1,4 @@
-// Strided loops over the conversions of ops/numeric.h.
+// Strided loops over the conversions of ops/base/numeric.h.
 #include "ops/base/narrow.h"
 
 #include "ops/base/numeric.h"

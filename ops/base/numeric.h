@@ -53,8 +53,8 @@ inline Float16 to_float16(float x) {
   return {static_cast<std::uint16_t>(sign | half)};
 }
 
-/// The f32 next to x whose last bit is set where x is no f32: rounding that once more gives what rounding x at once
-/// would have given.
+/// x rounded to odd: x itself where it is an f32, else the neighbouring f32 whose last bit is set. Rounding the result
+/// to a narrower type gives the same as rounding x to that type directly.
 inline float round_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
   const auto exact = static_cast<double>(nearest);

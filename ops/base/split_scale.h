@@ -1,4 +1,4 @@
-// A scale as a power of two with its sign, which bf16 numbers take without loss, and the rest. Knows no tensors.
+// A scale as a signed power of two, by which bf16 numbers are scaled exactly, times the rest. Knows no tensors.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace headway {
 
-/// scale = power · rest, rest in [1, 2) while |scale| lies between 2^-60 and 2^61: a query times the power is nowhere
-/// larger than the scaled query would be. Further powers stay in the rest, so that no query becomes denormal by them.
+/// scale = power · rest, with rest in [1, 2) for |scale| from 2^-60 to 2^61, so that |query · power| ≤ |query · scale|.
+/// Powers beyond that stay in the rest: they would make queries denormal.
 struct SplitScale {
   float power = 1;
   float rest = 1;

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "ops/matmul/matmul_split.h"
+#include "ops/base/workspace_layout.h"
 #include "ops/matmul/projection.h"
 #include "ops/simd/packed_gemm.h"
 
 namespace headway {
 namespace {
 
-constexpr std::int64_t kRowBlock = 128;    // rows that pass by a panel while it stays in the second-level cache
-constexpr std::int64_t kPanels = 4;        // of a task
+constexpr std::int64_t kRowBlock = 128;    // rows multiplied by a panel while it stays in the second-level cache
+constexpr std::int64_t kPanels = 4;        // per task
 constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
 
 template <class T>
@@ -29,7 +29,7 @@ class HighwayProjection final : public Projection {
     if constexpr (kHalf) {
       const std::int64_t floats =
           packed_gemm_scratch_floats(kernels_, row_block_, std::min(column_block_, spec_.columns));
-      worker_bytes_ = static_cast<std::size_t>((floats * 4 + 63) / 64 * 64);
+      scratch_ = layout_.per_worker<float>(floats);
     }
     const auto* same = dynamic_cast<const HighwayProjection*>(source.same);
     packed_ = same != nullptr && same->can_share(*this) ? same->packed_ : pack(source);
@@ -40,11 +40,11 @@ class HighwayProjection final : public Projection {
            std::to_string(tasks()) + " tasks of " + std::to_string(row_block_) + " × " +
            std::to_string(std::min(column_block_, spec_.columns));
   }
-  std::size_t workspace_bytes(int workers) const override { return worker_bytes_ * static_cast<std::size_t>(workers); }
+  std::size_t workspace_bytes(int workers) const override { return layout_.bytes(workers); }
   std::int64_t tasks() const override { return ceil_div(spec_.rows, row_block_) * chunks_; }
 
   void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const override {
-    // Row blocks come first: tasks that follow each other share their panels.
+    // Row blocks are innermost: consecutive tasks share their panels.
     const MatmulTile block = task_tile(task);
     PackedGemmOf<T> gemm{.x = static_cast<const T*>(x) + block.row * spec_.x_stride,
                          .x_stride = spec_.x_stride,
@@ -56,7 +56,7 @@ class HighwayProjection final : public Projection {
                          .y = static_cast<T*>(y) + block.row * spec_.y_stride + block.column,
                          .y_stride = spec_.y_stride};
     if constexpr (kHalf) {
-      gemm.scratch = reinterpret_cast<float*>(workspace + worker_bytes_ * static_cast<std::size_t>(worker));
+      gemm.scratch = scratch_.in(layout_.worker_region(workspace, worker));
       kernels_.multiply_bf16(gemm);
     } else {
       kernels_.multiply(gemm);
@@ -97,7 +97,7 @@ class HighwayProjection final : public Projection {
     packed->weights = AlignedBuffer(static_cast<std::size_t>(elements) * sizeof(T));
     pack_gemm_weight(kernels_, source.weight, reinterpret_cast<T*>(packed->weights.data()));
     if (source.bias == nullptr) return packed;
-    const std::int64_t padded = ceil_div(spec_.columns, kernels_.lanes) * kernels_.lanes;
+    const std::int64_t padded = round_up(spec_.columns, kernels_.lanes);
     packed->bias = AlignedBuffer(static_cast<std::size_t>(padded) * sizeof(float));
     float* const bias = reinterpret_cast<float*>(packed->bias.data());
     std::fill_n(std::copy_n(source.bias, spec_.columns, bias), padded - spec_.columns, 0.0f);
@@ -113,7 +113,8 @@ class HighwayProjection final : public Projection {
   std::int64_t row_block_ = 1;
   std::int64_t column_block_ = 1;
   std::int64_t chunks_ = 0;
-  std::size_t worker_bytes_ = 0;
+  WorkspaceLayout layout_;
+  WorkspaceArray<float> scratch_;
 };
 
 }  // namespace

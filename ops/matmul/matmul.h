@@ -1,5 +1,5 @@
-// y[M, N] = x[M, K]·w + bias, f32 or bf16, with w packed once: the projections. And small plain products for tiles.
-// Knows nothing of heads. oneDNN is included in this folder only, and not by this header.
+// GEMM: y[M, N] = x[M, K]·Wᵀ + bias, f32 or bf16, with the weights W packed once, for projections; and small plain
+// products for tiles. Knows nothing of heads. oneDNN is included in this folder only, and not by this header.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class PackedMatmul {
  public:
   /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are of spec.type and copied.
   /// `same` is a product with the same weight and bias, of other rows or strides: packed weights are shared with it
-  /// where both take the same way. It need not live on.
+  /// where both take the same implementation. It need not live on.
   PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
                const PackedMatmul* same = nullptr);
   ~PackedMatmul();
@@ -72,8 +72,8 @@ struct TileMatmulSpec {
   friend bool operator==(const TileMatmulSpec&, const TileMatmulSpec&) = default;
 };
 
-/// A bounded cache of oneDNN matmuls by spec; the least recently used goes first. Thread-safe; a spec seen before costs
-/// a look-up and no allocation.
+/// A bounded cache of oneDNN matmuls by spec; the least recently used goes first. Thread-safe; a cached spec costs a
+/// look-up and no allocation.
 class TileMatmulCache {
  public:
   explicit TileMatmulCache(std::size_t capacity);
@@ -81,7 +81,7 @@ class TileMatmulCache {
   /// `scratch` is 64-byte aligned and holds scratch_bytes.
   void run(const TileMatmulSpec& spec, const void* a, const void* b, float* c, std::byte* scratch,
            std::size_t scratch_bytes) const;
-  /// Scratch that this spec needs; makes its matmul ready when it is new.
+  /// Scratch that this spec needs; makes its matmul when it is not cached.
   std::size_t scratch_bytes(const TileMatmulSpec& spec) const;
   std::size_t size() const;
 

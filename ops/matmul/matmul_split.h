@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ops/base/layout.h"
+
 namespace headway {
 
 /// Rows and columns of one task; the last row block and the last column chunk may be smaller.
@@ -13,11 +15,9 @@ struct MatmulSplit {
   std::int64_t column_block = 1;
 };
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Starts from blocks in which a single thread is at its best and makes them smaller only while there are too few
 /// tasks. 512 rows × 256 columns: oneDNN's plain GEMM copies both operands, at about one cycle an element, which is
-/// then one part in 16 and one in 32 of the arithmetic on 16 lanes; its blocked kernel keeps 256 columns of packed
+/// then 1/16 and 1/32 of the arithmetic on 16 lanes; its blocked kernel keeps 256 columns of packed
 /// weights (1 MB at depth 1024) in the second-level cache. Rows are halved once: row blocks share the packed weights,
 /// but below 256 rows the plain GEMM falls off a cliff on AVX2. Then columns, down to 64. Sixteen tasks occupy eight
 /// threads fully; beyond that a small product is better served by larger blocks.

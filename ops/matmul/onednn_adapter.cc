@@ -1,5 +1,5 @@
 // Creation through the C++ interface, where the two major versions differ; execution through the C interface, which
-// takes its arguments from the stack where the C++ one wants a map built for each call.
+// takes its arguments from the stack where the C++ one needs a map built for each call.
 #include "ops/matmul/onednn_adapter.h"
 
 #include <omp.h>
@@ -24,7 +24,7 @@ dnnl::memory::data_type dnnl_type(DataType type) {
   fail(ErrorCode::kInternal, "oneDNN matmul is ", type_name(type), ", expected f32 or bf16");
 }
 
-/// A small number of the calling thread: where it looks for its slot first.
+/// A small number per thread: the place where it looks for a slot first.
 unsigned thread_number() {
   static std::atomic<unsigned> next{0};
   thread_local const unsigned number = next.fetch_add(1, std::memory_order_relaxed);
@@ -77,7 +77,7 @@ const dnnl::engine& engine() {
 
 Desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride, DataType type) {
   const auto element = dnnl_type(type);
-  // oneDNN 3.7 takes the rows of a single column for neighbours as long as a stride of 1 is there to suggest it.
+  // oneDNN 3.7 takes the rows of a single column for contiguous when one of the strides is 1.
   if (columns == 1 && rows > 1) return Desc({rows, columns}, element, dnnl::memory::dims{stride, stride * rows});
   return Desc({rows, columns}, element, dnnl::memory::dims{rows == 1 ? columns : stride, 1});
 }
@@ -91,9 +91,9 @@ Desc any_desc(std::int64_t rows, std::int64_t columns, DataType type) {
 }
 
 bool cpu_multiplies_bf16() {
-  // Each set of instructions is a mask that holds those it builds on.
-  constexpr unsigned kWanted = dnnl_cpu_isa_avx512_core_bf16;
-  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kWanted) == kWanted;
+  // The mask of an instruction set includes those that it builds on.
+  constexpr unsigned kRequired = dnnl_cpu_isa_avx512_core_bf16;
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kRequired) == kRequired;
 }
 
 struct Matmul::Slot {
@@ -129,8 +129,8 @@ std::unique_ptr<Matmul::Slot> Matmul::make_slot() const {
   return slot;
 }
 
-/// A slot for each thread that this machine runs at once, so that a warm run allocates nothing even when two workers
-/// happen to meet in a product for the first time.
+/// A slot per hardware thread, so that a warm run allocates nothing even when two workers are in the same product for
+/// the first time.
 void Matmul::fill_pool() {
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 4u, unsigned{kPlaces});
   for (unsigned i = 0; i < threads; ++i) places_[i].slot.store(make_slot().release(), std::memory_order_relaxed);

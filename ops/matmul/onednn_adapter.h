@@ -1,5 +1,5 @@
 // One oneDNN matmul on the calling thread: the only place that knows how oneDNN 2.6 and 3.x differ, how many threads
-// oneDNN would like to use, and how to execute without allocating. Decides no shapes and no splits.
+// oneDNN would use, and how to execute without allocating. Decides no shapes and no splits.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ dnnl::memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, std::int
 /// The same memory read as its transpose: [columns, rows].
 dnnl::memory::desc transposed_desc(std::int64_t rows, std::int64_t columns, std::int64_t stride,
                                    DataType type = DataType::kF32);
-/// [rows, columns] in whatever layout the matmul likes best.
+/// [rows, columns] in the layout that the matmul chooses.
 dnnl::memory::desc any_desc(std::int64_t rows, std::int64_t columns, DataType type = DataType::kF32);
 
 /// True when oneDNN has bf16 dot products or tiles of this CPU to multiply with (AVX-512 BF16, AMX).
@@ -70,8 +70,8 @@ struct MatmulOperands {
 };
 
 /// A matmul ready to run, single-threaded, with its scratchpad given by the caller. Immovable; thread-safe: every
-/// execution borrows a set of memory objects from a pool, which holds one for each hardware thread from the start and
-/// grows when more executions than that meet.
+/// execution borrows a set of memory objects from a pool, which starts with one per hardware thread and grows when more
+/// executions than that run at once.
 class Matmul {
  public:
   /// Throws Error kInternal when oneDNN has no implementation.
@@ -102,7 +102,7 @@ class Matmul {
   struct alignas(64) Place {
     std::atomic<Slot*> slot{nullptr};
   };
-  mutable std::array<Place, kPlaces> places_;  // a thread finds its own slot again here, without a lock
+  mutable std::array<Place, kPlaces> places_;  // a thread finds the slot it used last, without a lock
   mutable std::mutex overflow_mutex_;
   mutable std::vector<std::unique_ptr<Slot>> overflow_;  // slots of the threads beyond kPlaces
 };

@@ -1,10 +1,11 @@
-// The shapes, the scalar loop, and the two paths as their users run them.
+// The shapes, the scalar loop, and the two paths as the library runs them.
 #include "ops/matmul/onednn_bf16_check.h"
 
 #include <cmath>
 #include <iostream>
 #include <limits>
 
+#include "ops/base/layout.h"
 #include "ops/base/numeric.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_adapter.h"
@@ -20,7 +21,7 @@ struct Shape {
 /// depth nor a half of one is 63.
 constexpr Shape kShapes[] = {{1, 17, 33}, {7, 33, 65}, {16, 16, 32}, {33, 65, 129}, {96, 128, 256}};
 
-/// Numbers in (−1, 1), each another, the same in every process.
+/// Distinct numbers in (−1, 1), the same in every process.
 float value_of(std::uint64_t seed) {
   seed = (seed + 1) * 0x9E3779B97F4A7C15u;
   seed = (seed ^ (seed >> 29)) * 0xBF58476D1CE4E5B9u;
@@ -59,7 +60,7 @@ std::string fault_of(const Bf16Problem& p, const std::vector<float>& c) {
   return {};
 }
 
-/// Runs a matmul with operands at hand. Not for hot paths.
+/// Runs a matmul with scratch of its own. Not for hot paths.
 void execute(const Matmul& matmul, const MatmulOperands& operands) {
   const AlignedBuffer scratch(matmul.scratch_bytes() + 64);
   MatmulOperands with_scratch = operands;
@@ -90,14 +91,14 @@ void multiply_packed(const Bf16Problem& p, float* c) {
   for (const BFloat16 value : rounded) *c++ = widen(value);
 }
 
-/// a·bᵀ once with b as it is given and once with b turned round, half of the depth each, so that the second adds.
+/// a·bᵀ once with b as given and once with b transposed, half of the depth each, so that the second adds.
 void multiply_plain(const Bf16Problem& p, float* c) {
   const std::int64_t half = p.depth / 2;
   const std::int64_t rest = p.depth - half;
-  std::vector<BFloat16> turned(static_cast<std::size_t>(rest * p.columns));
+  std::vector<BFloat16> transposed(static_cast<std::size_t>(rest * p.columns));
   for (std::int64_t n = 0; n < p.columns; ++n) {
     for (std::int64_t k = 0; k < rest; ++k) {
-      turned[static_cast<std::size_t>(k * p.columns + n)] = p.b[static_cast<std::size_t>(n * p.depth + half + k)];
+      transposed[static_cast<std::size_t>(k * p.columns + n)] = p.b[static_cast<std::size_t>(n * p.depth + half + k)];
     }
   }
   MatmulDescs first;
@@ -112,7 +113,7 @@ void multiply_plain(const Bf16Problem& p, float* c) {
     execute(Matmul(descs), {.a = a, .b = b, .b_memory = nullptr, .bias_memory = nullptr, .c = c, .scratch = nullptr});
   };
   run(first, p.a.data(), p.b.data());
-  run(second, p.a.data() + half, turned.data());
+  run(second, p.a.data() + half, transposed.data());
   for (std::int64_t i = 0; i < p.rows * p.columns; ++i) c[i] += p.bias[static_cast<std::size_t>(i % p.columns)];
 }
 
@@ -125,7 +126,7 @@ const std::string& refusal_of(Bf16SelfCheck& check) {
 
 std::string bf16_product_fault(const Bf16Product& product, std::int64_t depth_multiple) {
   for (Shape shape : kShapes) {
-    shape.depth = (shape.depth + depth_multiple - 1) / depth_multiple * depth_multiple;
+    shape.depth = round_up(shape.depth, depth_multiple);
     const Bf16Problem problem = make_problem(shape);
     std::vector<float> c(static_cast<std::size_t>(shape.rows * shape.columns), std::numeric_limits<float>::quiet_NaN());
     try {
@@ -149,8 +150,8 @@ const std::string& Bf16SelfCheck::refusal() {
 }
 
 bool bf16_has_tiles() {
-  constexpr unsigned kWanted = dnnl_cpu_isa_avx512_core_amx;
-  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kWanted) == kWanted;
+  constexpr unsigned kRequired = dnnl_cpu_isa_avx512_core_amx;
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kRequired) == kRequired;
 }
 
 const std::string& packed_bf16_refusal() {

@@ -1,5 +1,5 @@
-// Whether oneDNN's bf16 products may be believed: some releases returned corrupt ones on some CPUs. Decides by
-// multiplying and comparing with a scalar loop; knows neither oneDNN nor who asks.
+// Whether oneDNN's bf16 products are right: some releases returned corrupt ones on some CPUs. Decides by multiplying
+// and comparing with a scalar loop; depends on neither oneDNN nor its callers.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ inline constexpr std::int64_t kBf16DepthMultiple = 32;
 /// is not. Depths are rounded up to a multiple of `depth_multiple`. An Error that it throws counts as a fault.
 std::string bf16_product_fault(const Bf16Product& product, std::int64_t depth_multiple = 1);
 
-/// The verdict on one path: reached on the first question, kept, and said on the standard error once when it is bad.
+/// The verdict on one path: reached at the first call, cached, and printed to standard error once when it is bad.
 /// Thread-safe.
 class Bf16SelfCheck {
  public:
@@ -53,10 +53,10 @@ class Bf16SelfCheck {
 /// True when oneDNN multiplies bf16 with the matrix tiles of this CPU (AMX) and not only with dot products.
 bool bf16_has_tiles();
 
-/// The paths of this process. Both refuse on a CPU that has no bf16 products, without a word.
+/// The paths of this process. Both refuse on a CPU that has no bf16 products, and print nothing.
 /// Weights in a layout of oneDNN's own, result bf16, depths of kBf16DepthMultiple: projections.
 const std::string& packed_bf16_refusal();
-/// Plain operands, b as it is or transposed, result f32, also added to what is there: tiles.
+/// Plain operands, b as given or transposed, result f32, overwritten or accumulated: tiles.
 const std::string& plain_bf16_refusal();
 
 }  // namespace headway::onednn

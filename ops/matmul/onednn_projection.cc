@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/base/workspace_layout.h"
 #include "ops/matmul/matmul_split.h"
 #include "ops/matmul/onednn_adapter.h"
 #include "ops/matmul/onednn_bf16_check.h"
@@ -14,8 +15,6 @@
 
 namespace headway {
 namespace {
-
-std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool is_blocked_kernel(const onednn::Matmul& matmul) { return matmul.implementation().rfind("br", 0) == 0; }
 
@@ -63,7 +62,7 @@ class OnednnProjection final : public Projection {
   explicit OnednnProjection(const ProjectionSource& source);
 
   std::string explain() const override;
-  std::size_t workspace_bytes(int workers) const override { return worker_bytes_ * static_cast<std::size_t>(workers); }
+  std::size_t workspace_bytes(int workers) const override { return layout_.bytes(workers); }
   std::int64_t tasks() const override { return row_blocks_ * chunks_; }
   void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const override;
   Work task_work(std::int64_t task) const override;
@@ -80,9 +79,10 @@ class OnednnProjection final : public Projection {
   std::int64_t chunks_ = 0;
   bool with_bias_ = false;
   Variant variants_[2][2];              // [row block is the smaller last one][chunk is the smaller last one]
-  std::vector<PackedChunk> packed_[2];  // per chunk; [1] only where the last row block wants another layout
+  std::vector<PackedChunk> packed_[2];  // per chunk; [1] only where the last row block has another layout
   bool last_rows_packed_apart_[2] = {false, false};  // by whether the chunk is the last one
-  std::size_t worker_bytes_ = 0;
+  WorkspaceLayout layout_;
+  WorkspaceArray<std::byte> scratchpad_, dense_;
   std::int64_t element_bytes_ = sizeof(float);  // of x, weight and y
 
   std::int64_t rows_of(std::int64_t block) const {
@@ -118,11 +118,9 @@ void OnednnProjection::make_variants() {
       through_scratch = through_scratch || variant.through_scratch;
     }
   }
-  worker_bytes_ = round_up_to_line(scratchpad_bytes);
-  if (through_scratch) {
-    worker_bytes_ +=
-        round_up_to_line(static_cast<std::size_t>(element_bytes_ * split_.row_block * split_.column_block));
-  }
+  scratchpad_ = layout_.per_worker<std::byte>(static_cast<std::int64_t>(scratchpad_bytes));
+  const std::int64_t dense_bytes = element_bytes_ * split_.row_block * split_.column_block;
+  dense_ = layout_.per_worker<std::byte>(through_scratch ? dense_bytes : 0);
 }
 
 /// `rows` is [columns of the chunk, K].
@@ -190,14 +188,14 @@ void OnednnProjection::run_task(std::int64_t task, int worker, const void* x, vo
   std::byte* target =
       static_cast<std::byte*>(y) + element_bytes_ * (row * spec_.y_stride + chunk * split_.column_block);
 
-  std::byte* scratch = workspace + worker_bytes_ * static_cast<std::size_t>(worker);
-  std::byte* dense = scratch + round_up_to_line(variant.matmul->scratch_bytes());
+  std::byte* const region = layout_.worker_region(workspace, worker);
+  std::byte* const dense = dense_.in(region);
   variant.matmul->execute({.a = source,
                            .b = nullptr,
                            .b_memory = handle(chunk_weights.weights_memory),
                            .bias_memory = handle(chunk_weights.bias_memory),
                            .c = variant.through_scratch ? dense : target,
-                           .scratch = scratch});
+                           .scratch = scratchpad_.in(region)});
   if (!variant.through_scratch) return;
   const std::int64_t row_bytes = element_bytes_ * columns_of(chunk);
   for (std::int64_t i = 0; i < rows_of(block); ++i) {

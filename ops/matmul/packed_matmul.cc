@@ -1,5 +1,5 @@
-// PackedMatmul: checks its sizes and weights and takes the first projection of the table that can. Knows neither oneDNN
-// nor SIMD.
+// PackedMatmul: checks its sizes and weights and takes the first projection of the table that is preferred. Knows
+// neither oneDNN nor SIMD.
 #include <vector>
 
 #include "ops/base/numeric.h"

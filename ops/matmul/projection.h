@@ -1,4 +1,4 @@
-// One way of computing a projection with packed weights, and the ordered table of them. Knows neither oneDNN nor SIMD.
+// One implementation of a projection with packed weights, and the ordered table of them. Knows neither oneDNN nor SIMD.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Which way a projection takes, by shape and SIMD target. The measured thresholds stand here and nowhere else.
+// Which implementation a projection takes, by shape and SIMD target. The measured thresholds stand here and nowhere
+// else.
 #include "ops/matmul/onednn_bf16_check.h"
 #include "ops/matmul/projection.h"
 #include "ops/simd/target.h"
@@ -11,8 +12,7 @@ constexpr ProjectionEntry kTable[] = {
     {"onednn", onednn_projection_why_not_preferred, make_onednn_projection},
 };
 
-/// oneDNN has bf16 dot products, which nothing else here multiplies with; where it cannot or does not pay, the packed
-/// product takes any shape.
+/// Only oneDNN uses the CPU's bf16 products. Where it cannot, or is slower, the packed GEMM takes any shape.
 constexpr ProjectionEntry kTableBf16[] = {
     {"onednn", onednn_projection_why_not_preferred, make_onednn_projection},
     {"highway", highway_projection_why_not_preferred, make_highway_projection},
@@ -51,8 +51,8 @@ std::string onednn_projection_why_not_preferred(const PackedMatmulSpec& spec) {
   if (spec.type != DataType::kBF16) return {};
   if (spec.depth == 0) return "the sums are empty";
   if (spec.depth % onednn::kBf16DepthMultiple != 0) {
-    return "its bf16 products are trusted with depths of a multiple of " + std::to_string(onednn::kBf16DepthMultiple) +
-           ", not " + std::to_string(spec.depth);
+    return "its bf16 products are trusted with depths that are a multiple of " +
+           std::to_string(onednn::kBf16DepthMultiple) + ", not " + std::to_string(spec.depth);
   }
   if (simd_lanes() < 16)
     return "its bf16 products need 16 lanes, " + simd_target() + " has " + std::to_string(simd_lanes());

@@ -1,5 +1,5 @@
-// Plain small products through oneDNN, one made matmul a shape, the least recently used dropped first. Decides nothing
-// about tiles.
+// Plain small products through oneDNN: one cached matmul per shape, the least recently used evicted first. Decides
+// nothing about tiles.
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
@@ -57,7 +57,7 @@ bool is_empty(const TileMatmulSpec& s) { return s.rows == 0 || s.columns == 0 ||
 struct TileMatmulCache::Impl {
   struct Entry {
     explicit Entry(std::shared_ptr<const onednn::Matmul> m) : matmul(std::move(m)) {}
-    std::shared_ptr<const onednn::Matmul> matmul;  // shared: it may be dropped while another thread executes it
+    std::shared_ptr<const onednn::Matmul> matmul;  // shared: it may be evicted while another thread executes it
     std::atomic<std::uint64_t> last_use{0};
   };
 
@@ -74,20 +74,20 @@ struct TileMatmulCache::Impl {
     return it->second.matmul;
   }
 
-  std::shared_ptr<const onednn::Matmul> find_or_make(const TileMatmulSpec& wanted) {
-    check(wanted);
-    const TileMatmulSpec spec = normalised(wanted);
+  std::shared_ptr<const onednn::Matmul> find_or_make(const TileMatmulSpec& given) {
+    check(given);
+    const TileMatmulSpec spec = normalised(given);
     if (auto found = find(spec)) return found;
-    // Made outside the lock: generating code takes a millisecond, and others can go on meanwhile.
+    // Made outside the lock: generating code takes a millisecond, which other threads need not wait for.
     auto made = std::make_shared<const onednn::Matmul>(descs_of(spec));
     const std::unique_lock lock(mutex);
-    if (entries.size() >= capacity && entries.find(spec) == entries.end()) drop_oldest();
+    if (entries.size() >= capacity && entries.find(spec) == entries.end()) evict_oldest();
     Entry& entry = entries.try_emplace(spec, made).first->second;
     entry.last_use.store(clock.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
     return entry.matmul;
   }
 
-  void drop_oldest() {
+  void evict_oldest() {
     auto oldest = entries.begin();
     for (auto it = entries.begin(); it != entries.end(); ++it) {
       if (it->second.last_use.load(std::memory_order_relaxed) < oldest->second.last_use.load(std::memory_order_relaxed))

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "ops/base/workspace_layout.h"
 #include "ops/matmul/matmul.h"
 #include "ops/multi_head_attention/layer_zones.h"
 #include "ops/multi_head_attention/mha_spec.h"
@@ -16,7 +17,7 @@
 namespace headway {
 namespace {
 
-constexpr std::int64_t kCopyRows = 64;  // rows of one copying task
+constexpr std::int64_t kCopyRows = 64;  // rows per copying task
 
 /// True when every row of [B, S, W] is dense and the rows of one batch entry follow each other.
 template <class View>
@@ -33,7 +34,7 @@ bool is_one_matrix(const View& view) {
 /// Copies [B, S, W] between any strides, rows in parallel.
 void copy_rows(const ConstTensorView& from, const TensorView& to, const Threads& threads, Profiler* profiler,
                const Zone& zone) {
-  const std::int64_t blocks = (from.dims[1] + kCopyRows - 1) / kCopyRows;
+  const std::int64_t blocks = ceil_div(from.dims[1], kCopyRows);
   threads.parallel_for(from.dims[0] * blocks, [&](std::int64_t task, int worker) {
     ProfileScope scope(profiler, worker, zone);
     const std::int64_t b = task / blocks;
@@ -51,16 +52,15 @@ struct MultiHeadAttention::Impl {
   Impl(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& weights,
        const AttentionOptions& options, const Impl* same);
 
-  /// Parts of the workspace, in bytes from its start; see workspace().
-  struct Workspace {
-    std::size_t projected, context, out, inputs[kInputs], phase, end;
-  };
-  Workspace workspace(int workers) const;
+  void lay_out_workspace();
+  std::size_t workspace_bytes(int workers) const;
+  /// The phases run one after the other and share what follows the layout's arrays.
+  std::byte* phase_workspace(std::byte* workspace) const { return workspace + workspace_layout.bytes(); }
 
-  void append_keys(std::byte* projected) const;
-  AttentionArgs core_args(const MultiHeadAttentionArgs& args, std::byte* projected, std::byte* context) const;
-  void write_output(const std::byte* context, const MultiHeadAttentionArgs& args, std::byte* memory,
-                    const Workspace& at, const Threads& threads, Profiler* profiler) const;
+  void append_keys(std::byte* rows) const;
+  AttentionArgs core_args(const MultiHeadAttentionArgs& args, std::byte* workspace) const;
+  void write_output(const MultiHeadAttentionArgs& args, std::byte* workspace, const Threads& threads,
+                    Profiler* profiler) const;
 
   MultiHeadAttentionSpec spec;
   std::int64_t context_width;  // Hq·Dv
@@ -71,6 +71,8 @@ struct MultiHeadAttention::Impl {
   Tensor bias_k, bias_v;  // [Hkv·D], [Hkv·Dv]; empty when nothing is appended
   bool bias_kv;
   std::int64_t parameters = 0;
+  WorkspaceLayout workspace_layout;
+  WorkspaceArray<std::byte> projected, context, dense_out, dense_inputs[kInputs];  // elements of spec.type
 };
 
 MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& w,
@@ -95,47 +97,41 @@ MultiHeadAttention::Impl::Impl(const MultiHeadAttentionSpec& completed, const Mu
     copy_elements(w.bias_k, bias_k.view());
     copy_elements(w.bias_v, bias_v.view());
   }
-  for (const ConstTensorView* part : {&w.query, &w.key, &w.value, &w.output, &w.query_bias, &w.key_bias, &w.value_bias,
-                                      &w.output_bias, &w.bias_k, &w.bias_v}) {
-    if (*part) parameters += part->count();
+  for (const ConstTensorView* tensor : {&w.query, &w.key, &w.value, &w.output, &w.query_bias, &w.key_bias,
+                                        &w.value_bias, &w.output_bias, &w.bias_k, &w.bias_v}) {
+    if (*tensor) parameters += tensor->count();
   }
+  lay_out_workspace();
 }
 
-MultiHeadAttention::Impl::Workspace MultiHeadAttention::Impl::workspace(int workers) const {
+void MultiHeadAttention::Impl::lay_out_workspace() {
   const std::int64_t query_rows = spec.batch * spec.query_len;
   const std::int64_t key_rows = spec.batch * *spec.key_len;
-  Workspace at{};
-  std::size_t end = 0;
-  const auto take_bytes = [&end](std::size_t bytes) {
-    const std::size_t begin = end;
-    end += (bytes + 63) / 64 * 64;
-    return begin;
+  const auto elements = [&](std::int64_t count) {
+    return workspace_layout.shared<std::byte>(count * static_cast<std::int64_t>(size_bytes(spec.type)));
   };
-  const auto take = [&](std::int64_t elements) {
-    return take_bytes(static_cast<std::size_t>(elements) * size_bytes(spec.type));
-  };
-  at.projected = take(layout.elements);
-  at.context = take(query_rows * context_width);
-  at.out = take(query_rows * spec.embed_dim);
-  at.inputs[kQueryInput] = take(query_rows * spec.embed_dim);
-  at.inputs[kKeyInput] = take(projections.reads(kKeyInput) ? key_rows * *spec.kdim : 0);
-  at.inputs[kValueInput] = take(projections.reads(kValueInput) ? key_rows * *spec.vdim : 0);
-  // The phases run one after the other and share what follows.
-  at.phase = take_bytes(
-      std::max({projections.workspace_bytes(workers), core.workspace_bytes(workers), output.workspace_bytes(workers)}));
-  at.end = end;
-  return at;
+  projected = elements(layout.elements);
+  context = elements(query_rows * context_width);
+  dense_out = elements(query_rows * spec.embed_dim);
+  dense_inputs[kQueryInput] = elements(query_rows * spec.embed_dim);
+  dense_inputs[kKeyInput] = elements(projections.reads(kKeyInput) ? key_rows * *spec.kdim : 0);
+  dense_inputs[kValueInput] = elements(projections.reads(kValueInput) ? key_rows * *spec.vdim : 0);
+}
+
+std::size_t MultiHeadAttention::Impl::workspace_bytes(int workers) const {
+  return workspace_layout.bytes() + std::max({projections.workspace_bytes(workers), core.workspace_bytes(workers),
+                                              output.workspace_bytes(workers)});
 }
 
 /// Rows Skv … of every batch entry: bias_k and bias_v, then zeros.
-void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
+void MultiHeadAttention::Impl::append_keys(std::byte* rows) const {
   const auto append = [&](const ProjectedOperand& operand, const Tensor& learned, std::int64_t width) {
     const std::size_t element_bytes = size_bytes(spec.type);
     const std::size_t row_bytes = element_bytes * static_cast<std::size_t>(width);
     for (std::int64_t b = 0; b < spec.batch; ++b) {
       for (std::int64_t row = *spec.key_len; row < layout.key_rows; ++row) {
         const std::int64_t at = operand.offset + b * operand.batch_stride + row * operand.row_stride;
-        std::byte* const to = projected + element_bytes * static_cast<std::size_t>(at);
+        std::byte* const to = rows + element_bytes * static_cast<std::size_t>(at);
         if (bias_kv && row == *spec.key_len) {
           std::memcpy(to, learned.view().data, row_bytes);
         } else {
@@ -148,10 +144,9 @@ void MultiHeadAttention::Impl::append_keys(std::byte* projected) const {
   append(layout.value, bias_v, *spec.num_kv_heads * *spec.value_head_dim);
 }
 
-AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& args, std::byte* projected,
-                                                  std::byte* context) const {
+AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& args, std::byte* workspace) const {
   const auto heads = [&](const ProjectedOperand& at, std::int64_t count, std::int64_t rows, std::int64_t width) {
-    return TensorView(projected + static_cast<std::int64_t>(size_bytes(spec.type)) * at.offset, spec.type,
+    return TensorView(projected.in(workspace) + static_cast<std::int64_t>(size_bytes(spec.type)) * at.offset, spec.type,
                       {spec.batch, count, rows, width}, {at.batch_stride, at.head_stride, at.row_stride, 1});
   };
   AttentionArgs core_arguments;
@@ -163,18 +158,17 @@ AttentionArgs MultiHeadAttention::Impl::core_args(const MultiHeadAttentionArgs& 
   core_arguments.key_lengths = args.key_lengths;
   core_arguments.offsets = args.offsets;
   core_arguments.out =
-      TensorView(context, spec.type, {spec.batch, spec.query_len, spec.num_heads, *spec.value_head_dim})
+      TensorView(context.in(workspace), spec.type, {spec.batch, spec.query_len, spec.num_heads, *spec.value_head_dim})
           .permuted({0, 2, 1, 3});
   core_arguments.scores = args.scores;
   return core_arguments;
 }
 
-void MultiHeadAttention::Impl::write_output(const std::byte* context, const MultiHeadAttentionArgs& args,
-                                            std::byte* memory, const Workspace& at, const Threads& threads,
-                                            Profiler* profiler) const {
+void MultiHeadAttention::Impl::write_output(const MultiHeadAttentionArgs& args, std::byte* workspace,
+                                            const Threads& threads, Profiler* profiler) const {
   const bool in_place = is_one_matrix(args.out);
-  std::byte* const out = in_place ? args.out.data : memory + at.out;
-  output.run(context, out, memory + at.phase, threads, profiler, kZoneOutput);
+  std::byte* const out = in_place ? args.out.data : dense_out.in(workspace);
+  output.run(context.in(workspace), out, phase_workspace(workspace), threads, profiler, kZoneOutput);
   if (!in_place) copy_rows(TensorView(out, spec.type, args.out.dims), args.out, threads, profiler, kZoneOutput);
 }
 
@@ -193,7 +187,7 @@ MultiHeadAttention& MultiHeadAttention::operator=(MultiHeadAttention&&) noexcept
 const MultiHeadAttentionSpec& MultiHeadAttention::spec() const { return impl_->spec; }
 const Attention& MultiHeadAttention::core() const { return impl_->core; }
 std::int64_t MultiHeadAttention::parameters() const { return impl_->parameters; }
-std::size_t MultiHeadAttention::workspace_bytes(int workers) const { return impl_->workspace(workers).end; }
+std::size_t MultiHeadAttention::workspace_bytes(int workers) const { return impl_->workspace_bytes(workers); }
 
 std::int64_t MultiHeadAttention::projection_flops() const {
   const MultiHeadAttentionSpec& s = impl_->spec;
@@ -211,8 +205,8 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
                              Profiler* profiler) const {
   const Impl& m = *impl_;
   check_args(m.spec, args);
-  const Impl::Workspace at = m.workspace(threads.workers());
-  require(workspace != nullptr || at.end == 0, "workspace is null, expected ", at.end, " bytes");
+  const std::size_t bytes = m.workspace_bytes(threads.workers());
+  require(workspace != nullptr || bytes == 0, "workspace is null, expected ", bytes, " bytes");
   const ConstTensorView* given[kInputs] = {&args.query, &args.key, &args.value};
   InputRows rows[kInputs];
   for (const Input input : {kQueryInput, kKeyInput, kValueInput}) {
@@ -222,16 +216,15 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
       rows[input] = {x.data, x.strides[0]};
       continue;
     }
-    std::byte* const packed = workspace + at.inputs[input];
-    copy_rows(x, TensorView(packed, x.type, x.dims), threads, profiler, kZoneLayerPack);
-    rows[input] = {packed, x.dims[1] * x.dims[2]};
+    std::byte* const dense = m.dense_inputs[input].in(workspace);
+    copy_rows(x, TensorView(dense, x.type, x.dims), threads, profiler, kZoneLayerPack);
+    rows[input] = {dense, x.dims[1] * x.dims[2]};
   }
-  std::byte* const projected = workspace + at.projected;
-  std::byte* const context = workspace + at.context;
-  m.append_keys(projected);
-  m.projections.run(rows, projected, workspace + at.phase, threads, profiler);
-  m.core.run(m.core_args(args, projected, context), workspace + at.phase, threads, profiler);
-  m.write_output(context, args, workspace, at, threads, profiler);
+  std::byte* const phase = m.phase_workspace(workspace);
+  m.append_keys(m.projected.in(workspace));
+  m.projections.run(rows, m.projected.in(workspace), phase, threads, profiler);
+  m.core.run(m.core_args(args, workspace), phase, threads, profiler);
+  m.write_output(args, workspace, threads, profiler);
 }
 
 }  // namespace headway

@@ -1,18 +1,19 @@
 // Row-major heads with padded rows.
 #include "ops/multi_head_attention/projected_layout.h"
 
+#include "ops/base/layout.h"
+
 namespace headway {
 namespace {
 
-constexpr std::int64_t kLineBytes = 64;
 constexpr std::int64_t kSetPeriodBytes = 1024;  // rows a multiple of it apart share a quarter of the sets, or fewer
 
 }  // namespace
 
 std::int64_t padded_row(std::int64_t width, DataType type) {
   const auto element_bytes = static_cast<std::int64_t>(size_bytes(type));
-  const std::int64_t line = kLineBytes / element_bytes;
-  const std::int64_t row = (width + line - 1) / line * line + line;
+  const std::int64_t line = kCacheLineBytes / element_bytes;
+  const std::int64_t row = round_up(width, line) + line;
   return row * element_bytes % kSetPeriodBytes == 0 ? row + line : row;
 }
 

@@ -21,15 +21,14 @@ struct ProjectedLayout {
   std::int64_t elements = 0;  ///< of the whole region
 };
 
-/// Width of a row of `width` elements in the workspace: whole cache lines and one more, so that rows do not fall into
-/// the same few cache sets. Heads read through rows of 3072 floats cost 15 to 30 % of the core at head widths up to 64;
-/// one line more nearly heals that.
+/// Stride between rows of `width` elements in the workspace: whole cache lines and one more, so that rows do not fall
+/// into the same few cache sets. Rows of 3072 floats cost 15 to 30 % of the core at head widths up to 64; one more line
+/// avoids nearly all of that.
 std::int64_t padded_row(std::int64_t width, DataType type = DataType::kF32);
 
-/// Decides the layout for so many rows of keys, the appended ones too. Row-major over the heads: one row a token, the
-/// heads side by side, as the projection writes it. In self attention query, key and value share their rows, since one
-/// product writes all three. A head-major copy for narrow heads would be decided here: other strides, and a phase that
-/// splits between projection and core.
-ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed, std::int64_t key_rows);
+/// Decides the layout. Row-major over the heads: one row per token, its heads contiguous, as the projection writes it.
+/// In self attention query, key and value share their rows, since one product writes all three. A head-major copy for
+/// narrow heads would be decided here: other strides, and a copy between projection and core.
+ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed);
 
 }  // namespace headway

@@ -11,8 +11,7 @@
 
 namespace headway {
 
-/// Rows [B, S, width] of one input with dense rows: where they start, and how far batches are apart, in
-/// elements.
+/// Rows [B, S, width] of one input with dense rows: where they start, and the elements between batches.
 struct InputRows {
   const std::byte* data = nullptr;
   std::int64_t batch_stride = 0;
@@ -27,13 +26,13 @@ class Projections {
   Projections(const MultiHeadAttentionSpec& completed, const MultiHeadAttentionWeights& weights,
               const ProjectedLayout& layout, const Projections* same);
 
-  /// True when every batch entry is a product of its own, so that batches may lie anywhere; otherwise all B·S rows of
-  /// an input must be one dense matrix. That is so when keys are appended: their rows stand between the batches.
+  /// True when every batch entry is a product of its own, so that batches may have any stride; otherwise all B·S rows
+  /// of an input must be one dense matrix. That is so when keys are appended: their rows stand between the batches.
   bool batches_apart() const { return batches_apart_; }
   /// False for inputs that no product reads (key and value in self attention).
   bool reads(Input input) const;
   std::size_t workspace_bytes(int workers) const;
-  /// All tasks of all products in one parallel loop, so that a small product does not leave threads waiting.
+  /// All tasks of all products in one parallel loop, so that a small product does not leave threads idle.
   void run(const InputRows (&inputs)[kInputs], std::byte* projected, std::byte* workspace, const Threads& threads,
            Profiler* profiler) const;
   std::string explain() const;

@@ -12,7 +12,7 @@ namespace headway {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-/// Columns of the value that are summed in one go: 8 KiB of stack. A wider value goes over the keys again.
+/// Columns of the value that are summed in one pass over the keys: 8 KiB of stack.
 constexpr std::int64_t kValueColumns = 1024;
 
 void store(const TensorView& view, std::int64_t at, double value) {
@@ -77,8 +77,8 @@ class Row {
     return c > 0 ? c * std::tanh(s / c) : s;
   }
   double score(std::int64_t j) const { return softcapped(scaled(j)); }
-  /// Unnormalised weight. A NaN score that the maximum let pass comes back here and spoils the sum, as it must.
-  double weight(std::int64_t j, double b) const { return std::exp(score(j) + b - maximum_); }
+  /// Unnormalised probability. std::max ignores a NaN score; here it makes the sum NaN, as it must.
+  double exp_score(std::int64_t j, double b) const { return std::exp(score(j) + b - maximum_); }
 
   double empty_value() const { return spec_.empty_row == EmptyRow::kZero ? 0.0 : std::nan(""); }
 
@@ -88,11 +88,11 @@ class Row {
     for (std::int64_t j = 0; j < spec_.key_len && !empty; ++j) {
       const double b = bias(j);
       if (b == kMinusInfinity) continue;
-      const double w = weight(j, b);
-      total += w;
+      const double e = exp_score(j, b);
+      total += e;
       const Real* v = v_ + j * args_.value.strides[2];
       for (std::int64_t d = begin; d < end; ++d) {
-        sums[d - begin] += w * static_cast<double>(widen(v[d * args_.value.strides[3]]));
+        sums[d - begin] += e * static_cast<double>(widen(v[d * args_.value.strides[3]]));
       }
     }
     const Dims& strides = args_.out.strides;
@@ -103,12 +103,12 @@ class Row {
     sum_ = total;
   }
 
-  /// Sum of the weights when there was no value column to add them up for.
-  double weight_sum() const {
+  /// Sum of the exps, also when there is no value column that they were summed for.
+  double sum_of_exps() const {
     if (args_.value.dims[3] > 0) return sum_;
     double total = 0;
     for (std::int64_t j = 0; j < spec_.key_len; ++j) {
-      if (const double b = bias(j); b != kMinusInfinity) total += weight(j, b);
+      if (const double b = bias(j); b != kMinusInfinity) total += exp_score(j, b);
     }
     return total;
   }
@@ -122,7 +122,7 @@ class Row {
     const std::int64_t row =
         mean ? b_ * strides[0] + i_ * strides[1] : b_ * strides[0] + h_ * strides[1] + i_ * strides[2];
     const std::int64_t step = strides[mean ? 2 : 3];
-    const double total = raw || empty ? 1.0 : weight_sum();
+    const double total = raw || empty ? 1.0 : sum_of_exps();
     for (std::int64_t j = 0; j < spec_.key_len; ++j) {
       const std::int64_t at = row + j * step;
       const double b = raw ? 0.0 : bias(j);
@@ -138,7 +138,7 @@ class Row {
           store(args_.scores, at, hidden ? kMinusInfinity : score(j) + b);
           break;
         default: {
-          const double p = empty ? empty_value() : hidden ? 0.0 : weight(j, b) / total;
+          const double p = empty ? empty_value() : hidden ? 0.0 : exp_score(j, b) / total;
           store(args_.scores, at, mean ? load(args_.scores, at) + p / static_cast<double>(spec_.num_heads) : p);
         }
       }

@@ -17,22 +17,22 @@ struct ReferenceRows {
 };
 
 /// Computes `rows` of args.out and, where spec.scores_output asks for them, of args.scores. Query, key and value are
-/// f32, bf16 or f64 (all three the same), out f32, bf16 or f64 and scores f32 or f64, each for itself; any strides.
-/// Everything in between is double, and what is stored is rounded once. The arguments must be valid for the spec;
-/// defaults that are not filled in are taken as documented there.
+/// f32, bf16 or f64 (all three the same); out is f32, bf16 or f64, and scores f32 or f64, whatever the inputs are; any
+/// strides. Everything in between is double, and results are rounded once. The arguments must be valid for the spec;
+/// defaults that are not filled in have their documented meaning.
 ///
 /// A key that is hidden (by a mask, the causal limit, the window or a length) is never read, nor is its value, with
 /// one exception: scores in mode kScaled and kSoftcapped are written for all Skv keys, so those keys are read.
-/// For kMeanProbabilities p / Hq is added to what scores holds: the caller zeroes it and takes the heads in turn.
+/// For kMeanProbabilities p / Hq is added to what scores holds: the caller zeroes them and computes the heads in turn.
 ///
 /// Returns the number of (query, key) pairs that were visible. Allocates nothing; needs no workspace. Thread-safe for
-/// rows that do not overlap. Cost: 4·D + 2·Dv flops and two exps a visible pair.
+/// rows that do not overlap. Cost: 4·D + 2·Dv flops and two exps per visible pair.
 std::int64_t reference_attention_rows(const AttentionSpec& spec, const AttentionArgs& args, const ReferenceRows& rows);
 
 /// All rows of all heads on the calling thread; scores for kMeanProbabilities need not be zeroed.
 void reference_attention(const AttentionSpec& spec, const AttentionArgs& args);
 
-/// True when the integer rules (causal limit, window, length, visible tail) let query i see key j.
+/// True when the integer rules (causal limit, window, length, always visible keys) let query i see key j.
 bool reference_position_visible(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch,
                                 std::int64_t query, std::int64_t key);
 

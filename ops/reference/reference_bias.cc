@@ -1,14 +1,10 @@
 // The mask rules of the reference, one pair at a time, straight from their definition. Knows no scores.
-#include <algorithm>
-#include <limits>
-
+#include "ops/base/hidden_score.h"
 #include "ops/base/numeric.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
 namespace {
-
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 std::int64_t integer_at(const ConstTensorView& view, std::int64_t index) {
   const std::int64_t at = index * view.strides[0];
@@ -23,7 +19,7 @@ float element_bias(const ConstTensorView& mask, std::int64_t at, MaskKind kind, 
   // Bytes from outside: whatever is not zero is true.
   const bool set = reinterpret_cast<const unsigned char*>(mask.as<bool>())[at] != 0;
   const bool attends = set == (polarity == MaskPolarity::kTrueAttends);
-  return attends ? 0.0f : kHidden;
+  return attends ? 0.0f : kHiddenScore;
 }
 
 /// The [.., Sq, n] mask at one pair: axes are counted from the right, a dim of 1 broadcasts, a key from n on is hidden.
@@ -33,7 +29,7 @@ float mask_bias(const AttentionSpec& spec, const ConstTensorView& mask, const Re
   for (int axis = 0; axis < mask.rank(); ++axis) {
     if (mask.dims[axis] == 1) continue;
     const std::int64_t index = full[4 - mask.rank() + axis];
-    if (index >= mask.dims[axis]) return kHidden;
+    if (index >= mask.dims[axis]) return kHiddenScore;
     at += index * mask.strides[axis];
   }
   return element_bias(mask, at, spec.mask, spec.mask_polarity);
@@ -60,19 +56,19 @@ bool reference_position_visible(const AttentionSpec& spec, const AttentionArgs& 
 }
 
 float reference_bias(const AttentionSpec& spec, const AttentionArgs& args, const ReferencePair& pair) {
-  if (!reference_position_visible(spec, args, pair.batch, pair.query, pair.key)) return kHidden;
+  if (!reference_position_visible(spec, args, pair.batch, pair.query, pair.key)) return kHiddenScore;
   if (pair.key >= spec.key_len - spec.always_visible_keys) return 0;
   float from_mask = 0;
   if (spec.mask != MaskKind::kNone) from_mask = mask_bias(spec, args.mask, pair);
-  if (from_mask == kHidden) return kHidden;
+  if (from_mask == kHiddenScore) return kHiddenScore;
   float from_keys = 0;
   if (spec.key_mask != MaskKind::kNone) {
     const std::int64_t at = pair.batch * args.key_mask.strides[0] + pair.key * args.key_mask.strides[1];
     from_keys = element_bias(args.key_mask, at, spec.key_mask, spec.mask_polarity);
   }
-  if (from_keys == kHidden) return kHidden;
+  if (from_keys == kHiddenScore) return kHiddenScore;
   const float sum = from_mask + from_keys;
-  return sum == kHidden ? std::numeric_limits<float>::lowest() : sum;
+  return sum == kHiddenScore ? kLowestScore : sum;
 }
 
 }  // namespace headway

@@ -25,7 +25,7 @@ inline void Adjust(const AdjustTile& t) {
   const TileTag d;
   const hn::RebindToSigned<TileTag> di;
   const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = t.vectors * lanes;
+  const std::int64_t tile_lanes = t.vectors * lanes;
   const auto hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
   const auto cap = hn::Set(d, t.softcap);
   for (int v = 0; v < t.vectors; ++v) {
@@ -33,12 +33,12 @@ inline void Adjust(const AdjustTile& t) {
     auto max = hn::Load(d, t.block_max + lane);
     auto bias_max = t.bias_max != nullptr ? hn::Load(d, t.bias_max + lane) : hidden;
     for (std::int64_t j = 0; j < t.vector_end[v]; ++j) {
-      float* HWY_RESTRICT at = t.scores + j * group + lane;
+      float* HWY_RESTRICT at = t.scores + j * tile_lanes + lane;
       auto x = hn::Load(d, at);
       auto bias = hn::Zero(d);
       if (t.softcap > 0) x = hn::Mul(cap, Tanh(d, hn::Div(x, cap)));
       if (t.key_bias != nullptr) bias = hn::Set(d, t.key_bias[j]);
-      if (t.bias != nullptr) bias = hn::Add(bias, hn::Load(d, t.bias + j * group + lane));
+      if (t.bias != nullptr) bias = hn::Add(bias, hn::Load(d, t.bias + j * tile_lanes + lane));
       if (t.first != nullptr) {
         const auto key = hn::Set(di, t.key_offset + static_cast<std::int32_t>(j));
         const auto before = hn::Lt(key, hn::LoadU(di, t.first + lane));
@@ -62,9 +62,9 @@ template <int kFirst, int kVectors>
 HWY_INLINE void ExpKeys(float* HWY_RESTRICT s, std::int64_t begin, std::int64_t end, const TileRow& max, TileRow& sum) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = kVectors * lanes;
+  const std::int64_t tile_lanes = kVectors * lanes;
   for (std::int64_t j = begin; j < end; ++j) {
-    float* HWY_RESTRICT at = s + j * group;
+    float* HWY_RESTRICT at = s + j * tile_lanes;
     if constexpr (kFirst <= 0) {
       const auto p = Exp(d, hn::Sub(hn::Load(d, at), max.c0));
       hn::Store(p, d, at);
@@ -121,17 +121,17 @@ inline void Softmax(const SoftmaxTile& t) {
 /// Keys [begin, end) into a tile of kRows value columns; vectors before kFirst see none of them.
 template <int kFirst, class Product, int kRows, int kVectors>
 HWY_INLINE void ContextKeys(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT value, std::int64_t key_stride,
-                            const float* HWY_RESTRICT scores, std::int64_t group, std::int64_t keys) {
-  // Written out for whole tiles alone: the narrow ones of the edge cost more to compile than they would gain.
+                            const float* HWY_RESTRICT scores, std::int64_t tile_lanes, std::int64_t keys) {
+  // Unrolled for whole tiles only: the narrow ones at the edge cost more to compile than they would gain.
   constexpr int kTogether = kRows == TileRows(kVectors) ? kStepsTogether : 1;
   std::int64_t j = 0;
   for (; j + kTogether <= keys; j += kTogether) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kTogether; ++i, value += key_stride, scores += group) {
+    for (int i = 0; i < kTogether; ++i, value += key_stride, scores += tile_lanes) {
       tile.template Step<kFirst, Product>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
     }
   }
-  for (; j < keys; ++j, value += key_stride, scores += group) {
+  for (; j < keys; ++j, value += key_stride, scores += tile_lanes) {
     tile.template Step<kFirst, Product>(scores, [&](int r) TILE_LAMBDA { return value[r]; });
   }
 }
@@ -140,29 +140,31 @@ template <int kRows, int kVectors, class Product>
 HWY_INLINE void ContextColumns(const ContextTile& t, std::int64_t column, const float* value, std::int64_t stride) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = kVectors * lanes;
-  float* HWY_RESTRICT context = t.context + column * group;
+  const std::int64_t tile_lanes = kVectors * lanes;
+  float* HWY_RESTRICT context = t.context + column * tile_lanes;
   Tile<kRows, kVectors> tile;
   if (t.rescale == nullptr) {
     tile.Clear();
   } else {
     tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
       ForEachVectorOfRow<kVectors>(row, [&](int v, TileVector& x) TILE_LAMBDA {
-        x = hn::Mul(hn::Load(d, t.rescale + v * lanes), hn::Load(d, context + r * group + v * lanes));
+        x = hn::Mul(hn::Load(d, t.rescale + v * lanes), hn::Load(d, context + r * tile_lanes + v * lanes));
       });
     });
   }
   const std::int64_t* end = t.vector_end;
-  ContextKeys<0, Product>(tile, value, stride, t.scores, group, end[0]);
+  ContextKeys<0, Product>(tile, value, stride, t.scores, tile_lanes, end[0]);
   if constexpr (kVectors > 1) {
-    ContextKeys<1, Product>(tile, value + end[0] * stride, stride, t.scores + end[0] * group, group, end[1] - end[0]);
+    ContextKeys<1, Product>(tile, value + end[0] * stride, stride, t.scores + end[0] * tile_lanes, tile_lanes,
+                            end[1] - end[0]);
   }
   if constexpr (kVectors > 2) {
-    ContextKeys<2, Product>(tile, value + end[1] * stride, stride, t.scores + end[1] * group, group, end[2] - end[1]);
+    ContextKeys<2, Product>(tile, value + end[1] * stride, stride, t.scores + end[1] * tile_lanes, tile_lanes,
+                            end[2] - end[1]);
   }
   tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
     ForEachVectorOfRow<kVectors>(
-        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, context + r * group + v * lanes); });
+        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, context + r * tile_lanes + v * lanes); });
   });
 }
 

@@ -1,13 +1,13 @@
-// The steps of attention on one tile: a group of query rows on SIMD lanes against a block of keys. Each step is a
-// kernel of the target; the loop over blocks, the masks' meaning and the order of steps are the caller's.
+// The steps of attention on one query tile: rows of queries on SIMD lanes, against a block of keys. Each step is a
+// kernel of the target; the loop over blocks, the meaning of masks and the order of steps are the caller's.
 //
-// A group holds `vectors` vectors of query rows, at most `max_vectors`; `group` = vectors · lanes floats is the row
-// stride of every panel below. Panels are 64-byte aligned:
-//   queries  [D, group]     scaled and transposed
-//   scores   [keys, group]  a key's scores against all queries of the group, then their exps
-//   context  [Dv, group]    the running output, transposed
-//   state    [group] each: running maximum and sum
-// Panels are f32; rows of memory are f32 or bf16, and each of the kernels that touch them comes once for either.
+// A query tile is `vectors` vectors of query rows, at most `max_vectors`; tile_lanes = vectors · lanes floats is the
+// row stride of every panel below. Panels are 64-byte aligned:
+//   queries  [D, tile_lanes]     scaled and transposed
+//   scores   [keys, tile_lanes]  scores of a key against all queries of the tile, then their exps
+//   context  [Dv, tile_lanes]    the running output, transposed
+//   state    [tile_lanes] each: running maximum and sum
+// Panels are f32; rows of memory are f32 or bf16, and each kernel that reads or writes them exists for both.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@
 
 namespace headway {
 
-/// Rows of memory (query rows, mask rows) to a panel: panel[c][lane] = scale · rows[lane][c]. `rows` has one pointer a
-/// lane; lanes beyond the last row repeat it.
+/// Rows of memory (query rows, mask rows) to a panel: panel[c][lane] = scale · rows[lane][c]. `rows` has one pointer
+/// per lane; lanes beyond the last row repeat it.
 struct LoadPanel {
-  const std::byte* const* rows;  // [group]
+  const std::byte* const* rows;  // [tile_lanes]
   std::int64_t column_stride;    // elements between rows[lane][c] and rows[lane][c + 1]
   std::int64_t columns;
   float scale;
   int vectors;
-  float* panel;  // [columns, group]
+  float* panel;  // [columns, tile_lanes]
 };
 
-/// Rows of memory that are wanted soon and may lie beyond the second-level cache: `per_tile` of them are asked for with
-/// every register tile of scores, a few lines with every few steps. In one go they would hold up the tile.
-struct WantedRows {
+/// Rows of memory to prefetch, as they may not be in the second-level cache: `per_tile` of them with every register
+/// tile of scores, a few lines with every few steps. All at once they would stall the tile.
+struct PrefetchRows {
   const std::byte* first;
   std::int64_t stride;  // bytes between rows
   std::int64_t rows;
-  std::int64_t bytes;  // of a row
+  std::int64_t bytes;  // per row
   std::int64_t per_tile;
 };
 
@@ -44,19 +44,19 @@ struct ScoreTile {
   std::int64_t key_stride;  // floats between keys
   std::int64_t keys;
   std::int64_t depth;
-  const float* queries;  // [depth, group]
+  const float* queries;  // [depth, tile_lanes]
   int vectors;
   int first_vector;
-  bool accumulate;                     // add to what scores hold: later parts of a depth that is cut
-  float* scores;                       // [keys rounded up to key_tile, group]
-  float* block_max;                    // [group]: raised to the largest score; null: left alone
-  const WantedRows* wanted = nullptr;  // [wanted_count]
-  int wanted_count = 0;
-  float scale = 1;  // what the queries were not scaled by: 1 but with pairs, see Bf16TileKernels
+  bool accumulate;                           // add to scores: a later range of a depth that is cut
+  float* scores;                             // [keys rounded up to key_tile, tile_lanes]
+  float* block_max;                          // [tile_lanes]: raised to the largest score; null: left alone
+  const PrefetchRows* prefetches = nullptr;  // [prefetch_count]
+  int prefetch_count = 0;
+  float scale = 1;  // what the queries were not scaled by; other than 1 with pairs only, see Bf16TileKernels
 };
 
-/// Keys that the score kernel computes for `keys` in tiles of `rows` rows: what does not fill a tile costs a whole one,
-/// but for six rows, which end in fours where those fit.
+/// Keys that the score kernel computes for `keys` in register tiles of `rows` rows: a rest costs a whole tile, except
+/// that tiles of six rows end in tiles of four where those fit.
 inline std::int64_t keys_in_tiles(std::int64_t keys, std::int64_t rows) {
   const bool in_fours = rows == 6 && (keys % 6 == 4 || (keys % 6 == 2 && keys >= 8));
   return in_fours ? keys : (keys + rows - 1) / rows * rows;
@@ -68,24 +68,24 @@ struct AdjustTile {
   int vectors;
   float softcap;              // 0: none
   const float* key_bias;      // [keys], the same for all queries, or null
-  const float* bias;          // [keys, group], or null
-  const std::int32_t* first;  // [group], or null: lane sees keys first ≤ key_offset + j < end
-  const std::int32_t* end;    // [group]
+  const float* bias;          // [keys, tile_lanes], or null
+  const std::int32_t* first;  // [tile_lanes], or null: lane sees keys first ≤ key_offset + j < end
+  const std::int32_t* end;    // [tile_lanes]
   std::int32_t key_offset;
-  float* scores;     // [keys, group]
-  float* block_max;  // [group]: raised to the largest result
-  float* bias_max;   // [group]: raised to the largest bias, limits included; or null
+  float* scores;     // [keys, tile_lanes]
+  float* block_max;  // [tile_lanes]: raised to the largest result
+  float* bias_max;   // [tile_lanes]: raised to the largest bias, limits included; or null
 };
 
-/// scores = exp(scores − maximum); updates the running state and says how to rescale what was summed before.
+/// scores = exp(scores − maximum); updates the running state and gives the factor for what was summed before.
 struct SoftmaxTile {
-  std::int64_t vector_end[3];  // keys whose exps are wanted in all vectors; from vector 1 on; from vector 2 on
+  std::int64_t vector_end[3];  // keys with exps in all vectors; from vector 1 on; from vector 2 on
   int vectors;
-  float* scores;           // [keys, group]
-  const float* block_max;  // [group]
-  float* maximum;          // [group]
-  float* sum;              // [group]
-  float* rescale;          // [group]: exp(old maximum − new)
+  float* scores;           // [keys, tile_lanes]
+  const float* block_max;  // [tile_lanes]
+  float* maximum;          // [tile_lanes]
+  float* sum;              // [tile_lanes]
+  float* rescale;          // [tile_lanes]: exp(old maximum − new)
 };
 
 /// context = rescale · context + value^T · scores.
@@ -97,23 +97,23 @@ struct ContextTile {
   std::int64_t panel_stride;   // floats between such panels
   std::int64_t vector_end[3];  // as in SoftmaxTile
   int vectors;
-  const float* scores;   // [keys, group]
-  const float* rescale;  // [group]; null: context is overwritten
-  float* context;        // [Dv, group]
+  const float* scores;   // [keys, tile_lanes]
+  const float* rescale;  // [tile_lanes]; null: context is overwritten
+  float* context;        // [Dv, tile_lanes]
 };
 
 /// Panel to rows of memory: rows[lane][c] = factor[lane] · panel[c][lane]. Lanes may share a row. Returns whether all
 /// of these products are finite.
 struct StorePanel {
-  const float* panel;  // [columns, group]
+  const float* panel;  // [columns, tile_lanes]
   std::int64_t columns;
   int vectors;
-  const float* factor;     // [group] or null
-  std::byte* const* rows;  // [group]
+  const float* factor;     // [tile_lanes] or null
+  std::byte* const* rows;  // [tile_lanes]
   std::int64_t column_stride;
 };
 
-/// Rows of bf16 to f32, side by side or in column panels as ContextTile has them.
+/// Rows of bf16 to f32, as a dense matrix or in column panels as ContextTile has them.
 struct WidenRows {
   const BFloat16* from;     // [rows, columns], innermost stride 1
   std::int64_t row_stride;  // elements between rows
@@ -134,12 +134,12 @@ struct PairRows {
   float* to;
 };
 
-/// The steps on bf16 without widening, by products of pairs that are added up in f32. A pair stands where a float does
-/// elsewhere, the first of the two in its lower half:
-///   queries  [D / 2, group]     neighbouring columns, scaled by a power of two; D is even
-///   keys     [keys, D / 2]      rows as they lie in memory, strides in pairs
-///   weights  [⌈keys / 2⌉, group]  neighbouring keys, in place of their scores; rounded to bf16, exps good to 7.5e-5
-///   values   panels, see PairRows
+/// The steps on bf16 without widening, by products of pairs that are added up in f32. A pair takes the place of a
+/// float, the first of the two in its lower half:
+///   queries  [D / 2, tile_lanes]     neighbouring columns, scaled by a power of two; D is even
+///   keys     [keys, D / 2]      rows of memory in place, strides in pairs
+///   probs    [⌈keys / 2⌉, tile_lanes]  neighbouring keys, overwriting their scores; rounded to bf16, exps good
+///   to 7.5e-5 values   panels, see PairRows
 /// Scores, maxima, sums and the context are f32. Denormal products and inputs count as 0.
 struct Bf16TileKernels {
   void (*load)(const LoadPanel&);       // columns are single bf16
@@ -149,7 +149,7 @@ struct Bf16TileKernels {
   void (*pair_rows)(const PairRows&);
 };
 
-/// Of the current target; all null where it or the CPU has no such product.
+/// Of the current target; all null where the target or the CPU has no such product.
 Bf16TileKernels bf16_tile_kernels();
 
 /// Kernels of one target, resolved once at plan time. All are pure functions of their argument.
@@ -158,7 +158,7 @@ struct AttentionTileKernels {
   int lanes;
   int max_vectors;
   int tile_rows[3];   // rows of a register tile of 1, 2, 3 vectors
-  int key_tile;       // a block of keys should be a multiple of it; panels of scores have room for 8 more keys
+  int key_tile;       // a key block should be a multiple of it; panels of scores have room for 8 more keys
   int value_columns;  // panel_columns of a packed value
   void (*load)(const LoadPanel&);
   void (*load_bf16)(const LoadPanel&);

@@ -1,6 +1,6 @@
 // bf16 in memory, f32 in registers, for one SIMD target: loads that widen, stores that round. Bit operations only,
 // which every target and release of Highway has, so that all of them give the same bits; a CPU's own conversion would
-// flush denormals. Knows no kernel. Beside each stands its f32 twin, so that one template serves both types.
+// flush denormals. Knows no kernel. Each function exists for f32 too, so that one template serves both types.
 #if defined(HEADWAY_OPS_SIMD_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_BF16_INL_H_
 #undef HEADWAY_OPS_SIMD_BF16_INL_H_

@@ -1,5 +1,5 @@
-// What the steps on pairs of bf16 need beside the tiles that they share with f32: pairs of query columns, softmax that
-// leaves pairs of weights, pairs of value rows. The layout is described at Bf16TileKernels.
+// The steps on pairs of bf16 that are not shared with f32: pairs of query columns, softmax that leaves pairs of
+// probabilities, pairs of value rows. The layout is described at Bf16TileKernels.
 #if defined(HEADWAY_OPS_SIMD_BF16_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_BF16_TILE_INL_H_
 #undef HEADWAY_OPS_SIMD_BF16_TILE_INL_H_
@@ -30,7 +30,7 @@ HWY_INLINE float PairOf(BFloat16 first, BFloat16 second) {
   return pair;
 }
 
-/// Both of a pair times a power of two, which no bit of a normal number is lost by.
+/// Both of a pair times a power of two. Scaling by a power of two is exact for normal numbers.
 HWY_INLINE TileVector ScalePair(TileVector pair, TileVector power) {
   const TileTag d;
   const hn::RebindToUnsigned<TileTag> d32;
@@ -44,25 +44,25 @@ HWY_INLINE TileVector ScalePair(TileVector pair, TileVector power) {
 inline void LoadPairs(const LoadPanel& t) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = t.vectors * lanes;
+  const std::int64_t tile_lanes = t.vectors * lanes;
   LoadPanel pairs = t;
   pairs.columns /= 2;
-  for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = LoadLanes<float, false>(pairs, group, lane); c < pairs.columns; ++c) {
+  for (std::int64_t lane = 0; lane < tile_lanes; lane += lanes) {
+    for (std::int64_t c = LoadLanes<float, false>(pairs, tile_lanes, lane); c < pairs.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
         const auto* at = reinterpret_cast<const BFloat16*>(t.rows[lane + i]) + 2 * c * t.column_stride;
-        t.panel[c * group + lane + i] = PairOf(at[0], at[t.column_stride]);
+        t.panel[c * tile_lanes + lane + i] = PairOf(at[0], at[t.column_stride]);
       }
     }
   }
   const TileVector power = hn::Set(d, t.scale);
-  for (std::int64_t i = 0; i < pairs.columns * group; i += lanes) {
+  for (std::int64_t i = 0; i < pairs.columns * tile_lanes; i += lanes) {
     hn::Store(ScalePair(hn::Load(d, t.panel + i), power), d, t.panel + i);
   }
 }
 
-/// The weights of two keys, neither negative, rounded to nearest. NaN stays NaN: arithmetic makes none whose lower bits
-/// could carry into the sign.
+/// The probabilities of two keys, neither negative, rounded to nearest. NaN stays NaN: arithmetic makes none whose
+/// lower bits could carry into the sign.
 HWY_INLINE TileVector RoundToPairs(TileVector first, TileVector second) {
   const TileTag d;
   const hn::RebindToUnsigned<TileTag> d32;
@@ -72,21 +72,21 @@ HWY_INLINE TileVector RoundToPairs(TileVector first, TileVector second) {
   return hn::BitCast(d, hn::Or(lower, upper));
 }
 
-/// One vector of queries: exps of the keys [0, keys), two a step, whose pairs go where the first of both was.
-HWY_INLINE TileVector ExpPairs(float* HWY_RESTRICT scores, std::int64_t group, std::int64_t keys, TileVector max) {
+/// One vector of queries: exps of the keys [0, keys), two per step; pair i overwrites the scores of key i.
+HWY_INLINE TileVector ExpPairs(float* HWY_RESTRICT scores, std::int64_t tile_lanes, std::int64_t keys, TileVector max) {
   const TileTag d;
   TileVector sum = hn::Zero(d);
   std::int64_t j = 0;
   for (; j + 2 <= keys; j += 2) {
-    const auto p0 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + j * group), max));
-    const auto p1 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + (j + 1) * group), max));
+    const auto p0 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + j * tile_lanes), max));
+    const auto p1 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + (j + 1) * tile_lanes), max));
     sum = hn::Add(sum, hn::Add(p0, p1));
-    hn::Store(RoundToPairs(p0, p1), d, scores + j / 2 * group);
+    hn::Store(RoundToPairs(p0, p1), d, scores + j / 2 * tile_lanes);
   }
   if (j < keys) {
-    const auto p0 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + j * group), max));
+    const auto p0 = ExpForBf16(d, hn::Sub(hn::Load(d, scores + j * tile_lanes), max));
     sum = hn::Add(sum, p0);
-    hn::Store(RoundToPairs(p0, hn::Zero(d)), d, scores + j / 2 * group);
+    hn::Store(RoundToPairs(p0, hn::Zero(d)), d, scores + j / 2 * tile_lanes);
   }
   return sum;
 }
@@ -94,13 +94,13 @@ HWY_INLINE TileVector ExpPairs(float* HWY_RESTRICT scores, std::int64_t group, s
 inline void SoftmaxPairs(const SoftmaxTile& t) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  const std::int64_t group = t.vectors * lanes;
+  const std::int64_t tile_lanes = t.vectors * lanes;
   for (int v = 0; v < t.vectors; ++v) {
     const std::int64_t lane = v * lanes;
     const auto old = hn::Load(d, t.maximum + lane);
     const auto max = hn::Max(hn::Load(d, t.block_max + lane), old);
     const auto rescale = Exp(d, hn::Sub(old, max));
-    const auto sum = ExpPairs(t.scores + lane, group, t.vector_end[v], max);
+    const auto sum = ExpPairs(t.scores + lane, tile_lanes, t.vector_end[v], max);
     hn::Store(max, d, t.maximum + lane);
     hn::Store(rescale, d, t.rescale + lane);
     hn::Store(hn::MulAdd(hn::Load(d, t.sum + lane), rescale, sum), d, t.sum + lane);

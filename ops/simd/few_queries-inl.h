@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Rows that share one reading of four keys: 16 accumulators with 32 registers, 8 with 16.
 inline constexpr int kRowsAtOnce = TileRows(3) == 8 ? 4 : 2;
 
-/// Four vectors, one a stream (or a column of four): named, because arrays of vectors end up on the stack.
+/// Four vectors, one per stream (or per column of four): named, because arrays of vectors end up on the stack.
 struct FourVectors {
   TileVector s0, s1, s2, s3;
 };
@@ -77,10 +77,10 @@ HWY_INLINE void Totals(const FourVectors& v, float (&total)[4]) {
 #endif
 }
 
-/// Whether rows are asked for a few steps before they are read: the hardware does not run far enough ahead with AVX-512
-/// (a tenth of the time, Intel). It does with AVX2 on Zen 3, where asking costs a quarter.
-inline constexpr bool kFetchAhead = HWY_TARGET <= HWY_AVX3;
-inline constexpr std::int64_t kStepsAhead = 4;
+/// Whether rows are prefetched a few steps before they are read: with AVX-512 the hardware prefetcher is too late (a
+/// tenth of the time, Intel). With AVX2 on Zen 3 it is early enough, and software prefetch costs a quarter.
+inline constexpr bool kPrefetchRows = HWY_TARGET <= HWY_AVX3;
+inline constexpr std::int64_t kPrefetchSteps = 4;
 template <class Real>
 inline constexpr std::int64_t kLineElements = 64 / sizeof(Real);
 
@@ -93,10 +93,10 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
   std::int64_t c = 0;
   for (; c + lanes <= t.depth; c += lanes) {
-    // A line of each stream at a time: all of a row at once would fill the buffers that wait for memory, and the loads
-    // of this step with them (4 to 7 points of the best read).
-    if (kFetchAhead && row == 0 && c % kLineElements<Real> == 0) {
-      for (int s = 0; s < kKeyStreams; ++s) hwy::Prefetch(k[s] + kStepsAhead * t.key_stride + c);
+    // One line of each stream at a time: a whole row at once would fill the line fill buffers and delay the loads of
+    // this step (4 to 7 points of the best read bandwidth).
+    if (kPrefetchRows && row == 0 && c % kLineElements<Real> == 0) {
+      for (int s = 0; s < kKeyStreams; ++s) hwy::Prefetch(k[s] + kPrefetchSteps * t.key_stride + c);
     }
     const FourVectors key = {LoadAsF32(TileTag(), k[0] + c), LoadAsF32(TileTag(), k[1] + c),
                              LoadAsF32(TileTag(), k[2] + c), LoadAsF32(TileTag(), k[3] + c)};
@@ -155,8 +155,7 @@ inline void SoftmaxFew(const FewSoftmax& t) {
   *t.maximum = highest;
 }
 
-/// Steps of the streams whose values are added together: they stay in the first cache while columns and rows take
-/// turns.
+/// Steps of the streams whose values are added together: they stay in the first-level cache for all columns and rows.
 struct Steps {
   std::int64_t begin, end;
 };
@@ -179,9 +178,9 @@ HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, st
   for (std::int64_t i = steps.begin; i < steps.end; ++i) {
     for (int s = 0; s < kKeyStreams; ++s) {
       const Real* v = t.value[s] + i * t.value_stride + c;
-      if (kFetchAhead && row == 0) {
-        const Real* const ahead = v + kStepsAhead * t.value_stride;
-        for (std::int64_t line = 0; line < kWide * 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(ahead + line);
+      if (kPrefetchRows && row == 0) {
+        const Real* const next = v + kPrefetchSteps * t.value_stride;
+        for (std::int64_t line = 0; line < kWide * 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(next + line);
       }
 #pragma GCC unroll 4
       for (int wide = 0; wide < kWide; ++wide) {
@@ -189,11 +188,11 @@ HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, st
         const FourVectors value = {LoadAsF32(TileTag(), at), LoadAsF32(TileTag(), at + lanes),
                                    LoadAsF32(TileTag(), at + 2 * lanes), LoadAsF32(TileTag(), at + 3 * lanes)};
         for_each_row(wide, [&](int r, FourVectors& sum) HWY_ATTR {
-          const TileVector weight = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
-          sum.s0 = hn::MulAdd(weight, value.s0, sum.s0);
-          sum.s1 = hn::MulAdd(weight, value.s1, sum.s1);
-          sum.s2 = hn::MulAdd(weight, value.s2, sum.s2);
-          sum.s3 = hn::MulAdd(weight, value.s3, sum.s3);
+          const TileVector prob = hn::Set(d, p[r * t.row_stride + s * t.steps + i]);
+          sum.s0 = hn::MulAdd(prob, value.s0, sum.s0);
+          sum.s1 = hn::MulAdd(prob, value.s1, sum.s1);
+          sum.s2 = hn::MulAdd(prob, value.s2, sum.s2);
+          sum.s3 = hn::MulAdd(prob, value.s3, sum.s3);
         });
       }
     }
@@ -243,7 +242,7 @@ template <class Real>
 HWY_INLINE void ContextSteps(const FewContext<Real>& t, const Steps& steps) {
   const std::int64_t four = 4 * hn::Lanes(TileTag());
   std::int64_t c = 0;
-  // Rows of value are best read whole: one row of queries has registers for kWide times as many columns.
+  // Value rows are best read whole: a single query row leaves registers for kWide times as many columns.
   if (t.rows == 1) {
     constexpr int kWide = kRowsAtOnce;
     for (; c + kWide * four <= t.columns; c += kWide * four) ContextColumns<1, kWide>(t, steps, 0, c);

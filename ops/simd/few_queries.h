@@ -1,6 +1,6 @@
-// Attention of a few query rows against many keys: memory is the limit, so each key and value row is read once for all
-// rows, from four places of the sequence at a time. Keys and values are f32 or bf16 and are widened in registers: half
-// the bytes are half the time. The steps on one block; knows no masks and no tasks.
+// Attention of a few query rows against many keys: memory bandwidth is the limit, so each key and value row is read
+// once for all query rows, in four streams at a time. Keys and values are f32 or bf16 and are widened in registers:
+// half the bytes take half the time. The steps on one block; knows no masks and no tasks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace headway {
 
-/// Streams of a step: one key from each quarter of the sequence. One sequential stream is bound by the misses that a
+/// Streams per step: one key from each quarter of the sequence. One sequential stream is bound by the misses that a
 /// core has in flight (measured: half the bandwidth on Zen 3).
 inline constexpr int kKeyStreams = 4;
 

@@ -115,7 +115,7 @@ HWY_INLINE V Exp(D d, V x) {
   return hn::Mul(p, half_power);
 }
 
-/// e^x as Exp has it, but good to 7.5e-5 only: for weights that are rounded to bf16, whose step is fifty times that.
+/// e^x as Exp has it, but good to 7.5e-5 only: for probs that are rounded to bf16, whose step is fifty times that.
 /// Without a table: degree 3, minimax.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpForBf16(D d, V x) {

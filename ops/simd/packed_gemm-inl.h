@@ -1,5 +1,5 @@
-// The packed product for one SIMD target: slices of depth outermost, then panels, so that one slice of a panel stays in
-// the second-level cache while the rows of x pass by. And the steps of a tile that the bf16 product shares.
+// The packed GEMM for one SIMD target: slices of depth outermost, then panels, so that one slice of a panel stays in
+// the second-level cache for all rows of x. And the steps of a register tile that the bf16 GEMM shares.
 #if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
 #undef HEADWAY_OPS_SIMD_PACKED_GEMM_INL_H_
@@ -17,11 +17,11 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What follows this panel, fetched ahead while the rows pass by: it comes from beyond the second-level cache, far
-/// later than what was read before. Worth 2 to 6 points of the peak when weights are cold (AVX-512, Intel).
+/// The panel after this one, prefetched while the rows are multiplied: it is not in the second-level cache yet. Worth 2
+/// to 6 points of the peak when weights are cold (AVX-512, Intel).
 struct NextPanel {
   const char* at;
-  std::int64_t step;  // bytes that one step asks for: less than a line, so that none is left out; 0: nothing
+  std::int64_t step;  // bytes prefetched per step: less than a line, so that none is left out; 0: none
 };
 
 HWY_INLINE TileVector LoadWeight(const float* at) { return hn::Load(TileTag(), at); }
@@ -42,14 +42,14 @@ template <int kRows, int kVectors, class X, class W>
 HWY_INLINE void GemmSteps(Tile<kRows, kVectors>& tile, X x, std::int64_t k, std::int64_t end,
                           const W* HWY_RESTRICT panel, NextPanel& next) {
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
-  // Written out for the widest tile alone: the narrow ones of the edges cost more to compile than they would gain.
+  // Unrolled for the widest tile only: the narrow ones at the edges cost more to compile than they would gain.
   constexpr int kTogether = kVectors == kTileVectors && kRows == TileRows(kVectors) ? kStepsTogether : 1;
-  const char* ahead = next.at;
+  const char* prefetch = next.at;
   for (; k + kTogether <= end; k += kTogether) {
 #pragma GCC unroll 8
     for (int i = 0; i < kTogether; ++i) {
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += next.step;
+      __builtin_prefetch(prefetch, 0, 2);
+      prefetch += next.step;
       GemmStep(tile, panel + i * kWidth, [&](int r) HWY_ATTR { return x(r, k + i); });
     }
     panel += kTogether * kWidth;
@@ -57,10 +57,10 @@ HWY_INLINE void GemmSteps(Tile<kRows, kVectors>& tile, X x, std::int64_t k, std:
   for (; k < end; ++k, panel += kWidth) {
     GemmStep(tile, panel, [&](int r) HWY_ATTR { return x(r, k); });
   }
-  next.at = ahead;
+  next.at = prefetch;
 }
 
-/// sums [rows, width] of earlier steps join the tile.
+/// Adds the sums [rows, width] of earlier steps to the tile.
 template <int kRows, int kVectors>
 HWY_INLINE void AddSums(Tile<kRows, kVectors>& tile, const float* sums) {
   const TileTag d;
@@ -80,7 +80,7 @@ HWY_INLINE void KeepSums(Tile<kRows, kVectors>& tile, float* sums) {
   });
 }
 
-/// Writes rows [row, row + kRows) of the `live` columns that there are.
+/// Writes rows [row, row + kRows), without the padding columns.
 template <int kRows, int kVectors, class T>
 HWY_INLINE void StoreTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
                           std::int64_t column) {
@@ -121,14 +121,14 @@ HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g
   StoreTile(tile, g, row, column);
 }
 
-/// Steps [begin, end) of depth. Sums of the slices before it wait in y.
+/// Steps [begin, end) of depth. The sums of earlier slices are in y.
 struct GemmSlice {
   std::int64_t begin, end;
 };
 
-/// The sums of rows [row, row + kRows) that wait in y, as KeepSums leaves them.
+/// Loads the sums of rows [row, row + kRows) from y, in the layout of KeepSums.
 template <int kRows, int kVectors>
-HWY_INLINE void FetchSums(const PackedGemm& g, std::int64_t row, std::int64_t column, float* sums) {
+HWY_INLINE void LoadSums(const PackedGemm& g, std::int64_t row, std::int64_t column, float* sums) {
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
   const std::int64_t live = std::min(g.columns - column, kWidth);
   for (std::int64_t r = 0; r < kRows; ++r) {
@@ -141,13 +141,13 @@ template <int kRows, int kVectors>
 HWY_INLINE void GemmTile(const PackedGemm& g, std::int64_t row, const float* HWY_RESTRICT panel, std::int64_t column,
                          const GemmSlice& slice, NextPanel& next) {
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
-  // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and touches nothing else.
+  // Rows beyond the last repeat it, reading and writing: a tail costs a whole tile and no other memory is used.
   const std::int64_t last = g.rows - 1 - row;
   const float* HWY_RESTRICT x[kMaxTileRows];
   for (int r = 0; r < kMaxTileRows; ++r) x[r] = g.x + (row + std::min<std::int64_t>(r, last)) * g.x_stride;
 
   HWY_ALIGN float sums[kMaxTileRows * kTileVectors * hn::MaxLanes(TileTag())];
-  if (slice.begin > 0) FetchSums<kRows, kVectors>(g, row, column, sums);
+  if (slice.begin > 0) LoadSums<kRows, kVectors>(g, row, column, sums);
   Tile<kRows, kVectors> tile;
   std::int64_t k = slice.begin;
   do {
@@ -180,7 +180,7 @@ HWY_INLINE void ForEachRowTile(std::int64_t rows, Fn fn) {
 template <int kVectors>
 HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t column, const GemmSlice& slice) {
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
-  // With few tiles a panel there is no time to fetch ahead in.
+  // With few tiles per panel there is no time to prefetch.
   const std::int64_t tiles = g.rows / TileRows(kVectors);
   const std::int64_t step = tiles < 4 ? 0 : static_cast<std::int64_t>(sizeof(float)) * (width / tiles + 1);
   NextPanel next{reinterpret_cast<const char*>(panel + width * (g.depth + slice.begin)), step};

@@ -1,4 +1,4 @@
-// Packing of weights, and dispatch of the packed product.
+// Packing of weights, and dispatch of the packed GEMM.
 // clang-format off
 #include "ops/simd/targets_config.h"
 // clang-format on
@@ -48,7 +48,7 @@ void pack(const PackedGemmKernels& kernels, const ConstTensorView& weight, T* to
   const std::int64_t columns = weight.dims[0];
   const std::int64_t depth = weight.dims[1];
   for (std::int64_t column = 0; column < columns; column += kernels.panel_columns) {
-    const std::int64_t left = (columns - column + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+    const std::int64_t left = round_up(columns - column, kernels.lanes);
     const std::int64_t width = std::min<std::int64_t>(left, kernels.panel_columns);
     for (std::int64_t k = 0; k < depth; ++k, to += width) {
       for (std::int64_t i = 0; i < width; ++i) {
@@ -62,11 +62,11 @@ void pack(const PackedGemmKernels& kernels, const ConstTensorView& weight, T* to
 }  // namespace
 
 std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth) {
-  return (columns + kernels.lanes - 1) / kernels.lanes * kernels.lanes * depth;
+  return round_up(columns, kernels.lanes) * depth;
 }
 
 std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t padded_rows = (rows + kMaxTileRows - 1) / kMaxTileRows * kMaxTileRows;
+  const std::int64_t padded_rows = round_up(rows, kMaxTileRows);
   const std::int64_t sums = packed_gemm_elements(kernels, columns, padded_rows);
   return kGemmDepthBlock * (kernels.panel_columns + padded_rows) + sums;
 }

@@ -1,19 +1,20 @@
-// y[M, N] = x[M, K]·W^T + bias with W packed into column panels, on the same register tile as attention. Packs, and
-// multiplies a block on the calling thread; knows no tasks and no other way to multiply.
+// The packed GEMM: y[M, N] = x[M, K]·Wᵀ + bias with W packed into column panels, on the same register tile as
+// attention. Packs, and multiplies a block on the calling thread; knows no tasks.
 #pragma once
 
 #include <cstdint>
 
 #include "headway/tensor.h"
+#include "ops/base/layout.h"
 
 namespace headway {
 
-/// Products that are summed in registers before they join the rest of their sum.
+/// Products that are summed in registers before they are added to the sum so far.
 inline constexpr std::int64_t kGemmDepthBlock = 128;
 
-/// Depth of what stays in the second-level cache together: this much of 128 rows and of a panel of 48 columns is 0.7
-/// MB. At 128 × 1536 × 12288 the product reaches 76 % of the peak, with half the slice 73, with twice 69, whole 39
-/// (AVX-512, Intel, one thread). A multiple of kGemmDepthBlock, so that the sums are the same.
+/// Depth of a slice, which stays in the second-level cache: with 128 rows and a panel of 48 columns it is 0.7 MB. At
+/// 128 × 1536 × 12288 the product reaches 76 % of the peak, with half the slice 73, with twice 69, whole 39 (AVX-512,
+/// Intel, one thread). A multiple of kGemmDepthBlock, so that the sums are the same.
 inline constexpr std::int64_t kGemmSlice = 1024;
 
 /// Rows of a register tile, at most.

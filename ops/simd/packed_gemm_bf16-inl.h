@@ -1,7 +1,7 @@
-// The packed product of bf16 for one SIMD target that has no bf16 products of its own, or none that Highway shows: both
-// operands are widened to f32 on their way into the f32 tile. With few rows the weights are widened in registers, so
-// that half the bytes are all there is to read; with many, slices of depth are widened, of all rows once and of each
-// panel into the first-level cache, where the rows pass by it. The sums and their order are those of the f32 product.
+// The packed bf16 GEMM for one SIMD target, without bf16 products: both operands are widened to f32 for the f32
+// register tile. With few rows, weights are widened in registers, so that half the bytes are read; with many, slices of
+// depth are widened: of all rows once, and of each panel into the first-level cache, where all rows use it. The sums
+// and their order are those of the f32 GEMM.
 #if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_
 #undef HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_
@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr std::int64_t kFewGemmRows = TileRows(3) == 8 ? 16 : 2;
 
 /// Steps [k, end) of rows [row, row + rows), kGemmDepthBlock apart. Rows beyond the last repeat it: a tail costs a
-/// whole tile and touches nothing else.
+/// whole tile and no other memory is used.
 HWY_INLINE void WidenRows(const PackedGemmBf16& g, std::int64_t row, std::int64_t rows, std::int64_t k,
                           std::int64_t end, float* to) {
   for (std::int64_t r = row; r < row + rows; ++r, to += kGemmDepthBlock) {
@@ -70,7 +70,7 @@ inline void MultiplyFewBf16(const PackedGemmBf16& g) {
                       HWY_ATTR { GemmPanelOfFew<kVectors>(g, panel, column); });
 }
 
-/// Where a slice of depth [k, end) finds its widened operands and the sums of the slices before it.
+/// The widened operands of a slice of depth [k, end), and the sums of the slices before it.
 struct WidenedSlice {
   std::int64_t k, end;
   const float* x;  // [rows rounded up to a tile, kGemmDepthBlock]; null: each tile widens its own
@@ -83,7 +83,7 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, s
                                const WidenedSlice& slice) {
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
   Widen(panel + slice.k * width, slice.weight, (slice.end - slice.k) * width);
-  // The same slice of the panel after this one is fetched while the rows pass by.
+  // The same slice of the next panel is prefetched while the rows are multiplied.
   const std::int64_t tiles = std::max<std::int64_t>(1, g.rows / TileRows(kVectors));
   NextPanel next{reinterpret_cast<const char*>(panel + (g.depth + slice.k) * width),
                  static_cast<std::int64_t>(sizeof(BFloat16)) * (width / tiles + 1)};
@@ -105,9 +105,9 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, s
   });
 }
 
-/// Slices of depth outermost; the sums of all rows and panels wait between them.
+/// Slices of depth outermost; the sums of all rows and panels are kept between them.
 inline void MultiplyManyBf16(const PackedGemmBf16& g) {
-  const std::int64_t padded_rows = (g.rows + kMaxTileRows - 1) / kMaxTileRows * kMaxTileRows;
+  const std::int64_t padded_rows = round_up(g.rows, kMaxTileRows);
   const std::int64_t panel_columns = kTileVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   float* const weight = g.scratch;
   float* const x = weight + kGemmDepthBlock * panel_columns;

@@ -24,11 +24,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Four elements of each of some rows side by side: those at column 0 of row(0), row(1), …
+/// A vector of four elements each of row(0), row(1), …, from column 0 on.
 template <class D, class Row>
-HWY_INLINE hn::Vec<D> LoadPieces(D d, Row row) {
+HWY_INLINE hn::Vec<D> LoadFours(D d, Row row) {
 #if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
-  // One by one: an insert takes its piece from memory, while halves meet in a shuffle.
+  // One by one: an insert reads from memory, while combining halves costs a shuffle.
   if constexpr (hn::MaxLanes(D()) == 16 && std::is_same_v<hn::TFromD<D>, float>) {
     __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(row(0)));
     v = _mm512_insertf32x4(v, _mm_loadu_ps(row(1)), 1);
@@ -41,17 +41,17 @@ HWY_INLINE hn::Vec<D> LoadPieces(D d, Row row) {
   } else {
     const hn::Half<D> half;
     constexpr int kUpper = static_cast<int>(hn::MaxLanes(D()) / 8);
-    const auto upper = LoadPieces(half, [&](int i) HWY_ATTR { return row(i + kUpper); });
-    return hn::Combine(d, upper, LoadPieces(half, row));
+    const auto upper = LoadFours(half, [&](int i) HWY_ATTR { return row(i + kUpper); });
+    return hn::Combine(d, upper, LoadFours(half, row));
   }
 }
 
-/// As f32, one row a 128-bit block.
+/// As f32, one row per 128-bit block.
 HWY_INLINE TileVector LoadBlocks(const float* const* rows, std::int64_t column) {
-  return LoadPieces(TileTag(), [&](int i) HWY_ATTR { return rows[i] + column; });
+  return LoadFours(TileTag(), [&](int i) HWY_ATTR { return rows[i] + column; });
 }
 HWY_INLINE TileVector LoadBlocks(const std::uint16_t* const* rows, std::int64_t column) {
-  return WidenBits(TileTag(), LoadPieces(Bf16Tag<TileTag>(), [&](int i) HWY_ATTR { return rows[i] + column; }));
+  return WidenBits(TileTag(), LoadFours(Bf16Tag<TileTag>(), [&](int i) HWY_ATTR { return rows[i] + column; }));
 }
 
 /// Transposes the 4 × 4 matrix of each 128-bit block.
@@ -75,9 +75,9 @@ template <class T>
 using RowBits = std::conditional_t<std::is_same_v<T, BFloat16>, std::uint16_t, T>;
 
 /// Columns [0, returned) of the lanes [lane, lane + Lanes), four at a time; the caller does the rest one by one.
-/// Without the scale every bit arrives as it was.
+/// Without the scale every bit is copied.
 template <class T, bool kScaled = true>
-HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_unused]] std::int64_t group,
+HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_unused]] std::int64_t tile_lanes,
                                   [[maybe_unused]] std::int64_t lane) {
   std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -98,11 +98,11 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
     TileVector v2 = LoadBlocks(rows + 2 * kBlocks, c);
     TileVector v3 = LoadBlocks(rows + 3 * kBlocks, c);
     Transpose4(d, v0, v1, v2, v3);
-    float* HWY_RESTRICT to = t.panel + c * group + lane;
+    float* HWY_RESTRICT to = t.panel + c * tile_lanes + lane;
     hn::Store(kScaled ? hn::Mul(scale, v0) : v0, d, to);
-    hn::Store(kScaled ? hn::Mul(scale, v1) : v1, d, to + group);
-    hn::Store(kScaled ? hn::Mul(scale, v2) : v2, d, to + 2 * group);
-    hn::Store(kScaled ? hn::Mul(scale, v3) : v3, d, to + 3 * group);
+    hn::Store(kScaled ? hn::Mul(scale, v1) : v1, d, to + tile_lanes);
+    hn::Store(kScaled ? hn::Mul(scale, v2) : v2, d, to + 2 * tile_lanes);
+    hn::Store(kScaled ? hn::Mul(scale, v3) : v3, d, to + 3 * tile_lanes);
   }
 #endif
   return c;
@@ -111,12 +111,12 @@ HWY_INLINE std::int64_t LoadLanes([[maybe_unused]] const LoadPanel& t, [[maybe_u
 template <class T>
 inline void Load(const LoadPanel& t) {
   const std::int64_t lanes = hn::Lanes(TileTag());
-  const std::int64_t group = t.vectors * lanes;
-  for (std::int64_t lane = 0; lane < group; lane += lanes) {
-    for (std::int64_t c = LoadLanes<T>(t, group, lane); c < t.columns; ++c) {
+  const std::int64_t tile_lanes = t.vectors * lanes;
+  for (std::int64_t lane = 0; lane < tile_lanes; lane += lanes) {
+    for (std::int64_t c = LoadLanes<T>(t, tile_lanes, lane); c < t.columns; ++c) {
       for (std::int64_t i = 0; i < lanes; ++i) {
         const T* row = reinterpret_cast<const T*>(t.rows[lane + i]);
-        t.panel[c * group + lane + i] = t.scale * widen(row[c * t.column_stride]);
+        t.panel[c * tile_lanes + lane + i] = t.scale * widen(row[c * t.column_stride]);
       }
     }
   }
@@ -124,29 +124,30 @@ inline void Load(const LoadPanel& t) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Columns [c, returned) of all lanes, of four rows at a time a vector each: rows are far from the core, the panel is
-/// near, so that the pieces are taken there. `finite` becomes false where a value was NaN or infinity.
+/// Columns [c, returned) of all lanes, four rows at a time, a vector of each: whole vectors are stored to the rows,
+/// which are far from the core, and fours are loaded from the panel, which is in cache. `finite` becomes false where a
+/// value was NaN or infinity.
 template <class T, class D>
 HWY_INLINE std::int64_t StoreRows(D d, const StorePanel& t, std::int64_t c, bool& finite) {
   constexpr auto kColumns = static_cast<std::int64_t>(hn::MaxLanes(D()));
-  const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  const std::int64_t tile_lanes = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   const std::int64_t end = c + (t.columns - c) / kColumns * kColumns;
   const auto zero = hn::Zero(d);
   auto n0 = zero, n1 = zero, n2 = zero, n3 = zero;  // NaN once 0·NaN or 0·∞ was added
-  for (std::int64_t lane = 0; lane < group && c < end; lane += 4) {
+  for (std::int64_t lane = 0; lane < tile_lanes && c < end; lane += 4) {
     const auto factor = t.factor != nullptr ? hn::LoadDup128(d, t.factor + lane) : hn::Set(d, 1.0f);
-    const auto pieces = [&](const float* from)
-                            HWY_ATTR { return [=](int i) HWY_ATTR { return from + 4 * i * group; }; };
+    const auto fours = [&](const float* from)
+                           HWY_ATTR { return [=](int i) HWY_ATTR { return from + 4 * i * tile_lanes; }; };
     T* const r0 = reinterpret_cast<T*>(t.rows[lane]);
     T* const r1 = reinterpret_cast<T*>(t.rows[lane + 1]);
     T* const r2 = reinterpret_cast<T*>(t.rows[lane + 2]);
     T* const r3 = reinterpret_cast<T*>(t.rows[lane + 3]);
-    const float* HWY_RESTRICT from = t.panel + c * group + lane;
-    for (std::int64_t at = c; at < end; at += kColumns, from += kColumns * group) {
-      auto v0 = hn::Mul(factor, LoadPieces(d, pieces(from)));
-      auto v1 = hn::Mul(factor, LoadPieces(d, pieces(from + group)));
-      auto v2 = hn::Mul(factor, LoadPieces(d, pieces(from + 2 * group)));
-      auto v3 = hn::Mul(factor, LoadPieces(d, pieces(from + 3 * group)));
+    const float* HWY_RESTRICT from = t.panel + c * tile_lanes + lane;
+    for (std::int64_t at = c; at < end; at += kColumns, from += kColumns * tile_lanes) {
+      auto v0 = hn::Mul(factor, LoadFours(d, fours(from)));
+      auto v1 = hn::Mul(factor, LoadFours(d, fours(from + tile_lanes)));
+      auto v2 = hn::Mul(factor, LoadFours(d, fours(from + 2 * tile_lanes)));
+      auto v3 = hn::Mul(factor, LoadFours(d, fours(from + 3 * tile_lanes)));
       n0 = hn::MulAdd(zero, v0, n0);
       n1 = hn::MulAdd(zero, v1, n1);
       n2 = hn::MulAdd(zero, v2, n2);
@@ -167,7 +168,7 @@ HWY_INLINE std::int64_t StoreRows(D d, const StorePanel& t, std::int64_t c, bool
 
 template <class T>
 inline bool Store(const StorePanel& t) {
-  const std::int64_t group = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  const std::int64_t tile_lanes = t.vectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   bool finite = true;
   float product = 0;
   std::int64_t c = 0;
@@ -175,8 +176,8 @@ inline bool Store(const StorePanel& t) {
   if (t.column_stride == 1) c = StoreRows<T>(TileTag(), t, c, finite);
 #endif
   for (; c < t.columns; ++c) {
-    for (std::int64_t lane = 0; lane < group; ++lane) {
-      const float value = (t.factor != nullptr ? t.factor[lane] : 1.0f) * t.panel[c * group + lane];
+    for (std::int64_t lane = 0; lane < tile_lanes; ++lane) {
+      const float value = (t.factor != nullptr ? t.factor[lane] : 1.0f) * t.panel[c * tile_lanes + lane];
       product += 0.0f * value;
       StoreOne(value, reinterpret_cast<T*>(t.rows[lane]) + c * t.column_stride);
     }

@@ -1,5 +1,5 @@
-// Scores of a group of queries against a block of keys, for one SIMD target. Decides how rows of keys are addressed and
-// what is asked for ahead; the register tile is tile-inl.h.
+// Scores of a query tile against a block of keys, for one SIMD target. Decides how rows of keys are addressed and when
+// prefetches are issued; the register tile is tile-inl.h.
 #if defined(HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
 #undef HEADWAY_OPS_SIMD_SCORE_TILE_INL_H_
@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "hwy/cache_control.h"
+#include "ops/base/layout.h"
 #include "ops/simd/attention_tile.h"
 #include "ops/simd/tile-inl.h"
 
@@ -21,13 +22,14 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The share of column c: half of a tile's rows, the other half with the next steps, in the line that c lies in.
+/// Prefetches the share of column c: the cache line of c in half of the rows of a register tile; the other half follows
+/// with the next steps.
 template <int kRows>
-HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c) {
-  const std::int64_t line = c / kLine * kLine * static_cast<std::int64_t>(sizeof(float));
-  const bool second = c % kLine != 0;
-  for (int i = 0; i < t.wanted_count; ++i) {
-    const WantedRows& w = t.wanted[i];
+HWY_INLINE void PrefetchShare(const ScoreTile& t, std::int64_t key, std::int64_t c) {
+  const std::int64_t line = c / kCacheLineFloats * kCacheLineFloats * static_cast<std::int64_t>(sizeof(float));
+  const bool second = c % kCacheLineFloats != 0;
+  for (int i = 0; i < t.prefetch_count; ++i) {
+    const PrefetchRows& w = t.prefetches[i];
     if (line >= w.bytes) continue;
     const std::int64_t half = (w.per_tile + 1) / 2;
     const std::int64_t begin = key / kRows * w.per_tile + (second ? half : 0);
@@ -36,14 +38,14 @@ HWY_INLINE void FetchWanted(const ScoreTile& t, std::int64_t key, std::int64_t c
   }
 }
 
-/// A few rows of keys, three to a base: a base and the stride in one address reach all three, so that a tile of eight
-/// rows takes four registers and not eight.
+/// Rows of keys, three per base pointer: one address of base and stride reaches all three, so that a tile of eight rows
+/// takes four registers and not eight.
 struct KeyRows {
   const float* base[3];
   std::int64_t stride;
 
-  /// base[kRow / 3][kRow % 3 · stride + kColumn] in all lanes. The address is spelled out: GCC keeps a register or a
-  /// place on the stack for every sum of stride and column otherwise, at a tenth of the tile's speed (AVX2).
+  /// base[kRow / 3][kRow % 3 · stride + kColumn] in all lanes. The address is written in assembly: otherwise GCC keeps
+  /// a register or a stack slot for every sum of stride and column, which costs a tenth of the tile's speed (AVX2).
   template <int kRow, int kColumn>
   HWY_INLINE TileVector Broadcast() const {
     const float* const at = base[kRow / 3];
@@ -70,21 +72,21 @@ struct KeyRows {
 };
 
 /// Steps [0, kSteps) from q and k on.
-template <int kGroup, class Product, int kRows, int kVectors, int... kStep>
+template <int kQueryVectors, class Product, int kRows, int kVectors, int... kStep>
 HWY_INLINE void ScoreSteps(Tile<kRows, kVectors>& tile, const float* HWY_RESTRICT q, const KeyRows& k,
                            std::integer_sequence<int, kStep...>) {
-  const std::int64_t group = kGroup * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  const std::int64_t tile_lanes = kQueryVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   (tile.template Step<0, Product>(
-       q + kStep * group, [&](auto r) TILE_LAMBDA { return k.template Broadcast<decltype(r)::value, kStep>(); }),
+       q + kStep * tile_lanes, [&](auto r) TILE_LAMBDA { return k.template Broadcast<decltype(r)::value, kStep>(); }),
    ...);
 }
 
-/// The tile to s, added to what is there where a depth is cut, and its maximum to block_max unless that is null.
-template <int kGroup, class Product, int kRows, int kVectors>
+/// Stores the tile to the scores, or adds it to them where a depth is cut, and its maximum to block_max unless null.
+template <int kQueryVectors, class Product, int kRows, int kVectors>
 HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t lane, Tile<kRows, kVectors>& tile) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
-  float* HWY_RESTRICT s = t.scores + key * kGroup * lanes + lane;
+  float* HWY_RESTRICT s = t.scores + key * kQueryVectors * lanes + lane;
   if constexpr (!std::is_same_v<Product, F32Product>) {
     const TileVector scale = hn::Set(d, t.scale);
     tile.ForEachRow([&](int, TileRow& row) TILE_LAMBDA {
@@ -93,15 +95,16 @@ HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t l
   }
   if (t.accumulate) {
     tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
-      ForEachVectorOfRow<kVectors>(
-          row, [&](int v, TileVector& x) TILE_LAMBDA { x = hn::Add(x, hn::Load(d, s + (r * kGroup + v) * lanes)); });
+      ForEachVectorOfRow<kVectors>(row, [&](int v, TileVector& x) TILE_LAMBDA {
+        x = hn::Add(x, hn::Load(d, s + (r * kQueryVectors + v) * lanes));
+      });
     });
   }
   TileRow max;
   max.c0 = max.c1 = max.c2 = hn::Set(d, std::numeric_limits<float>::lowest());
   tile.ForEachRow([&](int r, TileRow& row) TILE_LAMBDA {
     ForEachVectorOfRow<kVectors>(
-        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, s + (r * kGroup + v) * lanes); });
+        row, [&](int v, TileVector& x) TILE_LAMBDA { hn::Store(x, d, s + (r * kQueryVectors + v) * lanes); });
     max.c0 = hn::Max(row.c0, max.c0);
     if constexpr (kVectors > 1) max.c1 = hn::Max(row.c1, max.c1);
     if constexpr (kVectors > 2) max.c2 = hn::Max(row.c2, max.c2);
@@ -113,12 +116,12 @@ HWY_INLINE void StoreScores(const ScoreTile& t, std::int64_t key, std::int64_t l
   });
 }
 
-/// One register tile of scores: kRows keys from `key` on, the last kVectors of the group's kGroup vectors.
-template <int kGroup, int kRows, int kVectors, class Product, bool kFetch>
+/// One register tile of scores: kRows keys from `key` on, the last kVectors of the query tile's kQueryVectors.
+template <int kQueryVectors, int kRows, int kVectors, class Product, bool kPrefetch>
 HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key) {
   const std::int64_t lanes = hn::Lanes(TileTag());
-  const std::int64_t group = kGroup * lanes;
-  const std::int64_t lane = (kGroup - kVectors) * lanes;
+  const std::int64_t tile_lanes = kQueryVectors * lanes;
+  const std::int64_t lane = (kQueryVectors - kVectors) * lanes;
   const float* const first = t.key + key * t.key_stride;
   KeyRows k{{first, kRows > 3 ? first + 3 * t.key_stride : first, kRows > 6 ? first + 6 * t.key_stride : first},
             t.key_stride};
@@ -126,68 +129,68 @@ HWY_INLINE void ScoreKeys(const ScoreTile& t, std::int64_t key) {
   tile.Clear();
   const float* HWY_RESTRICT q = t.queries + lane;
   std::int64_t c = 0;
-  for (; c + kStepsTogether <= t.depth; c += kStepsTogether, q += kStepsTogether * group) {
-    if constexpr (kFetch) FetchWanted<kRows>(t, key, c);
-    ScoreSteps<kGroup, Product>(tile, q, k, std::make_integer_sequence<int, kStepsTogether>());
+  for (; c + kStepsTogether <= t.depth; c += kStepsTogether, q += kStepsTogether * tile_lanes) {
+    if constexpr (kPrefetch) PrefetchShare<kRows>(t, key, c);
+    ScoreSteps<kQueryVectors, Product>(tile, q, k, std::make_integer_sequence<int, kStepsTogether>());
     k.Advance(kStepsTogether);
   }
-  for (; c < t.depth; ++c, q += group) {
-    ScoreSteps<kGroup, Product>(tile, q, k, std::make_integer_sequence<int, 1>());
+  for (; c < t.depth; ++c, q += tile_lanes) {
+    ScoreSteps<kQueryVectors, Product>(tile, q, k, std::make_integer_sequence<int, 1>());
     k.Advance(1);
   }
-  StoreScores<kGroup, Product>(t, key, lane, tile);
+  StoreScores<kQueryVectors, Product>(t, key, lane, tile);
 }
 
-/// The same for fewer than kRows keys: rows beyond the last repeat it, so that a tail costs one whole tile and reads
-/// nothing that is not there.
-template <int kGroup, int kRows, int kVectors, class Product>
+/// The same for fewer than kRows keys: rows beyond the last repeat it, so that a tail costs one whole tile and reads no
+/// other memory.
+template <int kQueryVectors, int kRows, int kVectors, class Product>
 HWY_INLINE void ScoreLastKeys(const ScoreTile& t, std::int64_t key) {
   const std::int64_t lanes = hn::Lanes(TileTag());
-  const std::int64_t group = kGroup * lanes;
-  const std::int64_t lane = (kGroup - kVectors) * lanes;
+  const std::int64_t tile_lanes = kQueryVectors * lanes;
+  const std::int64_t lane = (kQueryVectors - kVectors) * lanes;
   const float* HWY_RESTRICT k[kRows];
   for (std::int64_t r = 0; r < kRows; ++r) k[r] = t.key + std::min(key + r, t.keys - 1) * t.key_stride;
   Tile<kRows, kVectors> tile;
   tile.Clear();
   const float* HWY_RESTRICT q = t.queries + lane;
-  for (std::int64_t c = 0; c < t.depth; ++c, q += group) {
+  for (std::int64_t c = 0; c < t.depth; ++c, q += tile_lanes) {
     tile.template Step<0, Product>(q, [&](int r) TILE_LAMBDA { return k[r][c]; });
   }
-  StoreScores<kGroup, Product>(t, key, lane, tile);
+  StoreScores<kQueryVectors, Product>(t, key, lane, tile);
 }
 
-template <int kGroup, int kVectors, class Product>
+template <int kQueryVectors, int kVectors, class Product>
 HWY_INLINE void ScoreVectors(const ScoreTile& t) {
   if constexpr (kVectors > 0) {
     constexpr int kRows = TileRows(kVectors);
     std::int64_t key = 0;
     if constexpr (kVectors == kTileVectors && HWY_TARGET <= HWY_AVX3) {
-      for (; t.wanted_count > 0 && key + kRows <= t.keys; key += kRows)
-        ScoreKeys<kGroup, kRows, kVectors, Product, true>(t, key);
+      for (; t.prefetch_count > 0 && key + kRows <= t.keys; key += kRows)
+        ScoreKeys<kQueryVectors, kRows, kVectors, Product, true>(t, key);
     }
-    // Tiles of six rows end in tiles of four where those fit: on the diagonal two vectors are left 8 keys. See
+    // Tiles of six rows end in tiles of four where those fit: on the diagonal two vectors often have 8 keys left. See
     // keys_in_tiles.
     constexpr bool kSix = kRows == 6;
     const auto in_fours = [&] { return kSix && (t.keys - key == 8 || t.keys - key == 4); };
     for (; key + kRows <= t.keys && !in_fours(); key += kRows) {
-      ScoreKeys<kGroup, kRows, kVectors, Product, false>(t, key);
+      ScoreKeys<kQueryVectors, kRows, kVectors, Product, false>(t, key);
     }
     if constexpr (kSix) {
-      for (; in_fours(); key += 4) ScoreKeys<kGroup, 4, kVectors, Product, false>(t, key);
+      for (; in_fours(); key += 4) ScoreKeys<kQueryVectors, 4, kVectors, Product, false>(t, key);
     }
-    if (key < t.keys) ScoreLastKeys<kGroup, kRows, kVectors, Product>(t, key);
+    if (key < t.keys) ScoreLastKeys<kQueryVectors, kRows, kVectors, Product>(t, key);
   }
 }
 
-template <int kGroup, class Product>
-HWY_INLINE void ScoreGroup(const ScoreTile& t) {
+template <int kQueryVectors, class Product>
+HWY_INLINE void ScoreTileOf(const ScoreTile& t) {
   switch (t.first_vector) {
     case 0:
-      return ScoreVectors<kGroup, kGroup, Product>(t);
+      return ScoreVectors<kQueryVectors, kQueryVectors, Product>(t);
     case 1:
-      return ScoreVectors<kGroup, kGroup - 1, Product>(t);
+      return ScoreVectors<kQueryVectors, kQueryVectors - 1, Product>(t);
     default:
-      return ScoreVectors<kGroup, kGroup - 2, Product>(t);
+      return ScoreVectors<kQueryVectors, kQueryVectors - 2, Product>(t);
   }
 }
 
@@ -195,11 +198,11 @@ template <class Product>
 inline void Score(const ScoreTile& t) {
   switch (t.vectors) {
     case 1:
-      return ScoreGroup<1, Product>(t);
+      return ScoreTileOf<1, Product>(t);
     case 2:
-      return ScoreGroup<2, Product>(t);
+      return ScoreTileOf<2, Product>(t);
     default:
-      return ScoreGroup<3, Product>(t);
+      return ScoreTileOf<3, Product>(t);
   }
 }
 

@@ -83,7 +83,7 @@ inline void NormalizeRow(float* scores, std::int64_t n, float max, float recipro
                 [&](auto x) HWY_ATTR { return hn::Mul(Exp(d, hn::Sub(x, row_max)), reciprocal); });
 }
 
-inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max, BFloat16* weights) {
+inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max, BFloat16* probs) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, scale);
   const auto shift = hn::Set(d, max);
@@ -96,7 +96,7 @@ inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max
   for (; i + lanes <= n; i += lanes) {
     const auto p = weigh(hn::LoadU(d, x + i));
     sum = hn::Add(sum, p);
-    StoreFromF32(p, d, weights + i);
+    StoreFromF32(p, d, probs + i);
   }
   if (i < n) {
     HWY_ALIGN float rest[HWY_MAX_BYTES / sizeof(float)];
@@ -105,7 +105,7 @@ inline float ExpRowToBf16(const float* x, std::int64_t n, float scale, float max
     const auto p = weigh(hn::Load(d, rest));
     sum = hn::Add(sum, p);
     StoreFromF32(p, d, rounded);
-    std::copy_n(rounded, n - i, weights + i);
+    std::copy_n(rounded, n - i, probs + i);
   }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }

@@ -22,9 +22,9 @@ struct SoftmaxKernels {
   void (*softcap_row)(float* x, float softcap, std::int64_t n);
   /// The largest of `so_far` and x[i]; NaN is passed over.
   float (*row_max)(const float* x, std::int64_t n, float so_far);
-  /// weights[i] = exp(scale·(x[i] − max)), rounded to bf16, where scale > 0 and no x[i] is above `max`; returns their
+  /// probs[i] = exp(scale·(x[i] − max)), rounded to bf16, where scale > 0 and no x[i] is above `max`; returns their
   /// sum before the rounding. NaN stays NaN in both.
-  float (*exp_to_bf16)(const float* x, std::int64_t n, float scale, float max, BFloat16* weights);
+  float (*exp_to_bf16)(const float* x, std::int64_t n, float scale, float max, BFloat16* probs);
 };
 
 /// Of the current target (target.h).

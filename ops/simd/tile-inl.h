@@ -15,7 +15,7 @@
 
 #include "hwy/highway.h"
 
-// Of a lambda that works on a register tile: called, and not inlined, it would put the tile on the stack.
+// For lambdas that work on a register tile: not inlined, they would put the tile on the stack.
 #undef TILE_LAMBDA
 #if HWY_COMPILER_MSVC
 #define TILE_LAMBDA HWY_ATTR
@@ -68,7 +68,7 @@ struct F32Product {
 
 // Pairs of bf16, where each lane holds two neighbours in the place of one f32: c += a[0]·b[0] + a[1]·b[1]. An
 // instruction of AVX512_BF16, which is no target of Highway 1.0: the assembler knows it whatever the target, and
-// whoever calls has asked the CPU.
+// callers must have checked the CPU.
 #undef HEADWAY_HAS_BF16_PRODUCT
 #if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX3
 #define HEADWAY_HAS_BF16_PRODUCT 1
@@ -99,13 +99,11 @@ HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector 
   AccumulateRow<kFirst, kVectors, Product>(hn::Set(TileTag(), a), b0, b1, b2, row);
 }
 
-inline constexpr std::int64_t kLine = 16;  // floats of a cache line
-
-/// Steps written out one after another between two looks at a counter: 2 to 5 points of the peak (AVX-512). Where the
-/// width of a row is not known, pointers walk step by step; offsets from one pointer cost 3 points again.
+/// Steps unrolled between two checks of the loop counter: 2 to 5 points of the peak (AVX-512). Where the width of a row
+/// is not a constant, pointers advance step by step; offsets from one pointer cost 3 points.
 inline constexpr int kStepsTogether = HEADWAY_STEPS_TOGETHER;
 
-/// An index that is known where the code is made.
+/// An index that is known at compile time.
 template <int kValue>
 using Constant = std::integral_constant<int, kValue>;
 
@@ -131,8 +129,8 @@ struct Tile {
     if constexpr (kRows > 7) fn(Constant<7>(), r7);
   }
 
-  /// One step k: `a(row)` is the scalar of each row, or a vector of it, `b` the vectors. Vectors before kFirst are left
-  /// alone.
+  /// One step k: `a(row)` is the scalar of each row, or a vector that repeats it, `b` the vectors. Vectors before
+  /// kFirst are left alone.
   template <int kFirst, class Product = F32Product, class Scalar>
   HWY_INLINE void Step(const float* HWY_RESTRICT b, Scalar a) {
     const TileTag d;

@@ -121,28 +121,31 @@ void note_ratio(const Path& path, double ratio) {
 
 namespace {
 
-void expect_path(const Path& path, AttentionCase& problem, const Expected& expected) {
-  if (path.type != problem.spec().type || !refusal(path, problem.spec()).empty()) return;
+bool expect_path(const Path& path, AttentionCase& problem, const Expected& expected) {
+  if (path.type != problem.spec().type || !refusal(path, problem.spec()).empty()) return false;
   run_path(path, problem);
   const Comparison comparison = expected.compare(problem.args(), rounds_weights(path));
   note_ratio(path, comparison.worst);
   EXPECT_TRUE(comparison.ok()) << path << ": " << comparison.failure << "\n  " << describe(problem.shape());
+  return true;
 }
 
 }  // namespace
 
-void expect_path(const Path& path, AttentionCase& problem) {
-  expect_path(path, problem, Expected(problem.spec(), problem.args()));
+bool expect_path(const Path& path, AttentionCase& problem) {
+  return expect_path(path, problem, Expected(problem.spec(), problem.args()));
 }
 
-void expect_all_paths(AttentionCase& problem) {
+int expect_all_paths(AttentionCase& problem) {
   const Expected expected(problem.spec(), problem.args());
-  for (const Path& path : all_paths()) expect_path(path, problem, expected);
+  int taken = 0;
+  for (const Path& path : all_paths()) taken += expect_path(path, problem, expected) ? 1 : 0;
+  return taken;
 }
 
-void expect_all_paths(const CaseShape& shape) {
+int expect_all_paths(const CaseShape& shape) {
   AttentionCase problem(shape);
-  expect_all_paths(problem);
+  return expect_all_paths(problem);
 }
 
 }  // namespace headway::testing

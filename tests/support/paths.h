@@ -52,10 +52,11 @@ void run_path(const Path& path, const AttentionSpec& spec, const AttentionArgs& 
 /// Notes a ratio of a path; the worst of each implementation is printed when the program ends.
 void note_ratio(const Path& path, double ratio);
 
-/// Runs the case on every path that takes it, of the case's type, and holds each against the reference.
-void expect_all_paths(AttentionCase& problem);
-void expect_all_paths(const CaseShape& shape);
-/// The same on one path.
-void expect_path(const Path& path, AttentionCase& problem);
+/// Runs the case on every path that takes it, of the case's type, and holds each against the reference. Returns how
+/// many paths took it.
+int expect_all_paths(AttentionCase& problem);
+int expect_all_paths(const CaseShape& shape);
+/// The same on one path; whether it took the case.
+bool expect_path(const Path& path, AttentionCase& problem);
 
 }  // namespace headway::testing

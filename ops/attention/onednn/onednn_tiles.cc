@@ -1,159 +1,143 @@
-// Attention on oneDNN products in two passes: all scores of a query block, then their softmax, then the values. Decides
-// how work is shared out and what scratch a worker has; the block does the rest.
+// Attention on oneDNN products in two passes: all scores of a query tile, then their softmax, then the values. Decides
+// the tasks and the scratch of a worker; query_tile.cc does the rest.
 #include <algorithm>
 #include <set>
 
+#include "ops/attention/epilogue/score_output.h"
 #include "ops/attention/implementation.h"
-#include "ops/attention/onednn/block.h"
-#include "ops/attention/onednn/workspace.h"
+#include "ops/attention/onednn/query_tile.h"
 #include "ops/attention/spec.h"
+#include "ops/base/workspace_layout.h"
 #include "ops/matmul/onednn_bf16_check.h"
 #include "ops/matmul/onednn_version.h"
 
 namespace headway {
 namespace {
 
-/// At most 11 widths × 2 block heights × 3 kinds of product (scores, first and later values), dense and strided.
+/// At most 11 widths × 2 tile heights × 3 kinds of product (scores, first and later values), dense and strided.
 constexpr std::size_t kMaxMatmuls = 160;
-
-std::int64_t round_up_to_line(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
 class OnednnTiles : public AttentionImplementation {
  public:
   explicit OnednnTiles(const AttentionSpec& spec);
 
   std::string explain() const override;
-  std::size_t workspace_bytes(int workers) const override {
-    return static_cast<std::size_t>(workers) * (sizeof(float) * static_cast<std::size_t>(floats()) + matmul_bytes_);
-  }
+  std::size_t workspace_bytes(int workers) const override { return layout_.bytes(workers); }
   void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const override;
 
  private:
-  std::int64_t floats() const {
-    return query_floats_ + scores_floats_ + weights_floats_ + context_floats_ + 2 * row_floats_ + keys_floats_;
-  }
   std::set<std::int64_t> widths() const;
-  void make_matmuls();
-  OnednnBlockScratch scratch(std::byte* workspace, int worker) const;
-  void clear_scores(const AttentionArgs& args, std::int64_t batch, std::int64_t begin, std::int64_t end) const;
+  std::size_t make_matmuls() const;
+  OnednnScratch scratch(std::byte* workspace, int worker) const;
 
   AttentionSpec spec_;
-  std::int64_t blocks_;
+  std::int64_t tiles_;
   std::int64_t granule_;
-  std::int64_t query_floats_, scores_floats_, weights_floats_, context_floats_, row_floats_, keys_floats_;
-  std::size_t matmul_bytes_ = 0;
   SoftmaxKernels kernels_;
   Bf16Kernels bf16_kernels_;
   TileMatmulCache matmuls_;
+  std::size_t matmul_bytes_;
+  WorkspaceLayout layout_;
+  WorkspaceArray<std::byte> query_, probs_, keys_, matmul_;
+  WorkspaceArray<float> scores_, context_, row_, bias_;
 };
 
 OnednnTiles::OnednnTiles(const AttentionSpec& spec)
     : spec_(spec),
-      blocks_((spec.query_len + kBlockRows - 1) / kBlockRows),
-      granule_(piece_granule(spec.type)),
-      query_floats_(round_up_to_line(kBlockRows * spec.head_dim)),
-      scores_floats_(kBlockRows * most_columns(spec.key_len, granule_)),
-      weights_floats_(spec.type == DataType::kBF16 ? scores_floats_ / 2 : 0),
-      context_floats_(round_up_to_line(kBlockRows * *spec.value_head_dim)),
-      row_floats_(most_columns(spec.key_len, granule_)),
-      keys_floats_(std::min(kPieceKeys, most_columns(spec.key_len, granule_)) *
-                   round_up_to_line(std::max(spec.head_dim, *spec.value_head_dim))),
+      tiles_(ceil_div(spec.query_len, kOnednnTileRows)),
+      granule_(key_granule(spec.type)),
       kernels_(softmax_kernels()),
       bf16_kernels_(bf16_kernels()),
-      matmuls_(kMaxMatmuls) {
-  make_matmuls();
+      matmuls_(kMaxMatmuls),
+      matmul_bytes_(make_matmuls()) {
+  const auto element = static_cast<std::int64_t>(size_bytes(spec.type));
+  const std::int64_t columns = max_columns(spec.key_len, granule_);
+  const std::int64_t width = round_up(std::max(spec.head_dim, *spec.value_head_dim), kCacheLineFloats);
+  const bool own_probs = spec.type == DataType::kBF16;  // in f32 the probabilities replace the scores
+  query_ = layout_.per_worker<std::byte>(element * kOnednnTileRows * spec.head_dim);
+  scores_ = layout_.per_worker<float>(kOnednnTileRows * columns);
+  probs_ = own_probs ? layout_.per_worker<std::byte>(element * kOnednnTileRows * columns)
+                     : WorkspaceArray<std::byte>{scores_.offset_bytes};
+  context_ = layout_.per_worker<float>(kOnednnTileRows * *spec.value_head_dim);
+  row_ = layout_.per_worker<float>(columns);
+  bias_ = layout_.per_worker<float>(columns);
+  keys_ = layout_.per_worker<std::byte>(element * std::min(kOnednnBlockKeys, columns) * width);
+  matmul_ = layout_.per_worker<std::byte>(static_cast<std::int64_t>(matmul_bytes_));
 }
 
-/// Widths of the products that any block can ask for.
+/// Widths of the products that any query tile may need.
 std::set<std::int64_t> OnednnTiles::widths() const {
   std::set<std::int64_t> widths;
   if (!spec_.key_lengths && !takes_offsets(spec_)) {
     const Visibility visibility(spec_, {}, 0);
-    const bool all = spec_.scores_output == ScoresOutput::kScaled || spec_.scores_output == ScoresOutput::kSoftcapped;
-    for (std::int64_t begin = 0; begin < spec_.query_len; begin += kBlockRows) {
-      const KeyRange range = all ? KeyRange{0, visibility.tail_begin()}
-                                 : visibility.any(begin, std::min(begin + kBlockRows, spec_.query_len));
-      each_piece(range, {visibility.tail_begin(), visibility.tail_end()}, granule_,
-                 [&](const KeyPiece& piece) { widths.insert(piece.columns); });
+    for (std::int64_t begin = 0; begin < spec_.query_len; begin += kOnednnTileRows) {
+      const KeyRange range = has_raw_scores(spec_)
+                                 ? KeyRange{0, visibility.tail_begin()}
+                                 : visibility.any(begin, std::min(begin + kOnednnTileRows, spec_.query_len));
+      each_key_block(range, {visibility.tail_begin(), visibility.tail_end()}, granule_,
+                     [&](const OnednnKeyBlock& block) { widths.insert(block.columns); });
     }
     return widths;
   }
-  for (std::int64_t width = granule_; width <= 64; width += granule_) widths.insert(width);
-  for (std::int64_t width = 64; width <= std::min(kPieceKeys, spec_.key_len); width += 64) widths.insert(width);
+  for (std::int64_t width = granule_; width <= kOnednnBlockStep; width += granule_) widths.insert(width);
+  const std::int64_t most = std::min(kOnednnBlockKeys, spec_.key_len);
+  for (std::int64_t width = kOnednnBlockStep; width <= most; width += kOnednnBlockStep) widths.insert(width);
   return widths;
 }
 
-/// Makes the products on dense operands ahead; those on strided keys and values are made at the first run that brings
-/// such strides.
-void OnednnTiles::make_matmuls() {
+/// Makes the products on dense operands and returns the scratch that they need at most; those on strided keys and
+/// values are made by the first run that has such strides.
+std::size_t OnednnTiles::make_matmuls() const {
+  std::size_t most = 0;
   const std::int64_t d = spec_.head_dim;
   const std::int64_t dv = *spec_.value_head_dim;
-  for (const std::int64_t rows : {std::min(kBlockRows, spec_.query_len), spec_.query_len % kBlockRows}) {
+  for (const std::int64_t rows : {std::min(kOnednnTileRows, spec_.query_len), spec_.query_len % kOnednnTileRows}) {
     if (rows == 0 || spec_.batch == 0) continue;
     for (const std::int64_t width : widths()) {
       const DataType type = spec_.type;
       const std::size_t needs[] = {matmuls_.scratch_bytes({rows, width, d, d, d, width, true, false, type}),
                                    matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, false, type}),
                                    matmuls_.scratch_bytes({rows, dv, width, width, dv, dv, false, true, type})};
-      for (const std::size_t bytes : needs) matmul_bytes_ = std::max(matmul_bytes_, (bytes + 63) / 64 * 64);
+      for (const std::size_t bytes : needs) most = std::max(most, bytes);
     }
   }
+  return static_cast<std::size_t>(round_up(static_cast<std::int64_t>(most), kCacheLineBytes));
 }
 
 std::string OnednnTiles::explain() const {
-  return "oneDNN " + onednn_version() + " in " + type_name(spec_.type) + ", query blocks of " +
-         std::to_string(kBlockRows) + ", products of up to " + std::to_string(kPieceKeys) + " keys, " +
-         std::to_string(workspace_bytes(1)) + " bytes a worker";
+  return "oneDNN " + onednn_version() + " in " + type_name(spec_.type) + ", query tiles of " +
+         std::to_string(kOnednnTileRows) + ", products of up to " + std::to_string(kOnednnBlockKeys) + " keys, " +
+         std::to_string(workspace_bytes(1)) + " bytes per worker";
 }
 
-OnednnBlockScratch OnednnTiles::scratch(std::byte* workspace, int worker) const {
-  std::byte* begin = workspace + static_cast<std::size_t>(worker) * workspace_bytes(1);
-  auto* next = reinterpret_cast<float*>(begin);
-  const auto take = [&next](std::int64_t count) {
-    float* taken = next;
-    next += count;
-    return taken;
-  };
-  OnednnBlockScratch at{};
-  at.query = reinterpret_cast<std::byte*>(take(query_floats_));
-  at.scores = take(scores_floats_);
-  // In f32 the weights take the place of the scores.
-  at.weights = reinterpret_cast<std::byte*>(weights_floats_ > 0 ? take(weights_floats_) : at.scores);
-  at.context = take(context_floats_);
-  at.row = take(row_floats_);
-  at.bias = take(row_floats_);
-  at.keys = reinterpret_cast<std::byte*>(take(keys_floats_));
-  at.matmul = reinterpret_cast<std::byte*>(next);
-  at.matmul_bytes = matmul_bytes_;
-  return at;
-}
-
-void OnednnTiles::clear_scores(const AttentionArgs& args, std::int64_t batch, std::int64_t begin,
-                               std::int64_t end) const {
-  const Dims& strides = args.scores.strides;
-  for (std::int64_t i = begin; i < end; ++i) {
-    float* row = args.scores.as<float>() + batch * strides[0] + i * strides[1];
-    for (std::int64_t j = 0; j < spec_.key_len; ++j) row[j * strides[2]] = 0;
-  }
+OnednnScratch OnednnTiles::scratch(std::byte* workspace, int worker) const {
+  std::byte* const region = layout_.worker_region(workspace, worker);
+  return {.query = query_.in(region),
+          .scores = scores_.in(region),
+          .probs = probs_.in(region),
+          .context = context_.in(region),
+          .row = row_.in(region),
+          .bias = bias_.in(region),
+          .keys = keys_.in(region),
+          .matmul = matmul_.in(region),
+          .matmul_bytes = matmul_bytes_};
 }
 
 void OnednnTiles::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads,
                       Profiler* profiler) const {
   const BiasSource bias(spec_, args);
   const OnednnRun shared{spec_, args, bias, matmuls_, kernels_, bf16_kernels_, profiler};
-  // Heads are averaged by one task in turn: the order of the sum must not depend on the threads.
-  const bool mean = spec_.scores_output == ScoresOutput::kMeanProbabilities;
-  const std::int64_t heads_per_task = mean ? spec_.num_heads : 1;
-  const std::int64_t groups = mean ? 1 : spec_.num_heads;
-  threads.parallel_for(spec_.batch * groups * blocks_, [&](std::int64_t task, int worker) {
-    const OnednnBlockScratch at = scratch(workspace, worker);
-    const std::int64_t begin = task % blocks_ * kBlockRows;
-    const std::int64_t end = std::min(begin + kBlockRows, spec_.query_len);
-    const std::int64_t first_head = task / blocks_ % groups * heads_per_task;
-    const std::int64_t batch = task / blocks_ / groups;
-    if (mean) clear_scores(args, batch, begin, end);
-    for (std::int64_t h = first_head; h < first_head + heads_per_task; ++h) {
-      OnednnBlock(shared, {batch, h, begin, end - begin}, at, worker).compute();
+  const std::int64_t in_turn = heads_in_turn(spec_);
+  const std::int64_t head_groups = spec_.num_heads / in_turn;
+  threads.parallel_for(spec_.batch * head_groups * tiles_, [&](std::int64_t task, int worker) {
+    const OnednnScratch own = scratch(workspace, worker);
+    const std::int64_t begin = task % tiles_ * kOnednnTileRows;
+    const std::int64_t end = std::min(begin + kOnednnTileRows, spec_.query_len);
+    const std::int64_t first_head = task / tiles_ % head_groups * in_turn;
+    const std::int64_t batch = task / tiles_ / head_groups;
+    if (has_mean_probs(spec_)) ScoreOutput(spec_, args).clear_mean(batch, begin, end);
+    for (std::int64_t h = first_head; h < first_head + in_turn; ++h) {
+      OnednnQueryTile(shared, {batch, h, begin, end - begin}, own, worker).compute();
     }
   });
 }

@@ -1,177 +1,155 @@
-// The softmax of a block: rows of scores to rows of weights, masks and scores outputs on the way. Hidden keys get
-// weight 0 by selection.
+// Two ways: with everything that a spec may ask for, row by row; and straight from scores to bf16 probabilities.
+#include "ops/attention/onednn/softmax.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "ops/attention/implementation.h"
-#include "ops/attention/onednn/block.h"
+#include "ops/attention/epilogue/empty_row.h"
+#include "ops/attention/epilogue/score_output.h"
+#include "ops/attention/zones.h"
+#include "ops/base/hidden_score.h"
 
 namespace headway {
-namespace {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+OnednnSoftmax::OnednnSoftmax(const OnednnTile& tile) : tile_(tile) { std::fill_n(divisor_, kOnednnTileRows, 1.0f); }
 
-}  // namespace
-
-/// Which keys of a piece a row sees by the integer rules, counted from the piece's first: [begin, end) and from `tail`.
-OnednnBlock::Seen OnednnBlock::seen(const KeyPiece& piece, const KeyRange& visible) const {
-  const std::int64_t tail = std::clamp(tail_.begin - piece.key, std::int64_t{0}, piece.keys);
-  const std::int64_t begin = std::clamp(visible.begin - piece.key, std::int64_t{0}, tail);
-  return {begin, std::clamp(visible.end - piece.key, begin, tail), tail};
+void OnednnSoftmax::gather(std::int64_t i, float* row) const {
+  tile_.each_block([&](const OnednnKeyBlock& block) {
+    std::memcpy(row + block.column, tile_.score_row(block, i), sizeof(float) * static_cast<std::size_t>(block.columns));
+  });
 }
 
-/// Bias of row i over all columns into at_.bias: user masks, then −inf where integers hide and in padding columns.
-/// Returns whether anything is hidden.
-bool OnednnBlock::fill_bias(std::int64_t i) {
-  const KeyRange visible = visibility_.row(place_.begin + i);
-  bool padded = false;
-  pieces([&](const KeyPiece& piece) {
-    float* bias = at_.bias + piece.column;
-    run_.bias.fill(place_.batch, place_.head, place_.begin + i, 1, piece.key, piece.keys, bias, piece.keys);
-    const Seen keys = seen(piece, visible);
-    std::fill(bias, bias + keys.begin, kHidden);
-    std::fill(bias + keys.end, bias + keys.tail, kHidden);
-    std::fill(bias + piece.keys, bias + piece.columns, kHidden);
-    padded = padded || !keys.all(piece);
-  });
+/// A finished row of probabilities to where the second product reads it.
+void OnednnSoftmax::store_probs(std::int64_t i, const float* row) const {
+  const OnednnScratch& scratch = tile_.scratch;
+  if (tile_.bf16) {
+    auto* const probs = reinterpret_cast<BFloat16*>(scratch.probs);
+    tile_.each_block([&](const OnednnKeyBlock& block) {
+      const std::int64_t at = tile_.score_row(block, i) - scratch.scores;
+      tile_.run.bf16.narrow(row + block.column, probs + at, block.columns);
+    });
+  } else if (tile_.num_blocks > 1) {
+    tile_.each_block([&](const OnednnKeyBlock& block) {
+      std::memcpy(tile_.score_row(block, i), row + block.column,
+                  sizeof(float) * static_cast<std::size_t>(block.columns));
+    });
+  }
+}
+
+/// One row of args.scores from a row of all key blocks; keys that were not computed get `elsewhere`.
+void OnednnSoftmax::write_scores(std::int64_t i, const float* row, float elsewhere) const {
+  const ScoreOutput output(tile_.run.spec, tile_.run.args);
+  float* const to = output.row(tile_.rows.batch, tile_.rows.head, tile_.rows.begin + i);
+  // A mean has the sums of the heads before this one, to which only NaN is not neutral.
+  if (!has_mean_probs(tile_.run.spec) || std::isnan(elsewhere)) output.fill(to, elsewhere);
+  tile_.each_block([&](const OnednnKeyBlock& block) { output.write(to, block.key, row + block.column, block.keys); });
+}
+
+/// Brings the bias of row i to scratch.bias, unless it is there already. Returns whether rows hide anything.
+bool OnednnSoftmax::adds_bias(std::int64_t i) {
+  const Visibility& visibility = tile_.visibility;
+  const std::int64_t query = tile_.rows.begin + i;
+  const std::int64_t before = tile_.rows.begin + bias_row_;
+  const bool same_bias = bias_row_ >= 0 && tile_.run.bias.same_for_all_queries() &&
+                         visibility.row(query).begin == visibility.row(before).begin &&
+                         visibility.row(query).end == visibility.row(before).end;
+  if (same_bias) return hides_;
+  hides_ = tile_.fill_bias(i) || hides_;
   bias_row_ = i;
-  return padded || run_.bias.any();
+  return hides_;
 }
 
-void OnednnBlock::gather(std::int64_t i, float* row) const {
-  pieces([&](const KeyPiece& piece) {
-    std::memcpy(row + piece.column, score_row(piece, i), sizeof(float) * static_cast<std::size_t>(piece.columns));
-  });
-}
-
-/// A finished row of weights to where the second product reads it.
-void OnednnBlock::place_weights(std::int64_t i, const float* row) const {
-  if (bf16_) {
-    auto* const weights = reinterpret_cast<BFloat16*>(at_.weights);
-    pieces([&](const KeyPiece& piece) {
-      const std::int64_t at = score_row(piece, i) - at_.scores;
-      run_.bf16.narrow(row + piece.column, weights + at, piece.columns);
-    });
-  } else if (num_pieces_ > 1) {
-    pieces([&](const KeyPiece& piece) {
-      std::memcpy(score_row(piece, i), row + piece.column, sizeof(float) * static_cast<std::size_t>(piece.columns));
-    });
+void OnednnSoftmax::row(std::int64_t i) {
+  const AttentionSpec& spec = tile_.run.spec;
+  const SoftmaxKernels& kernels = tile_.run.kernels;
+  const OnednnScratch& scratch = tile_.scratch;
+  const std::int64_t columns = tile_.columns;
+  const OnednnKeyBlock whole{0, 0, columns, 0};
+  float* row = tile_.num_blocks == 1 ? tile_.score_row(whole, i) : scratch.row;
+  if (tile_.num_blocks > 1) gather(i, row);
+  if (score_scale_ != 1) {
+    for (std::int64_t j = 0; j < columns; ++j) row[j] *= score_scale_;
   }
-}
+  if (spec.scores_output == ScoresOutput::kScaled) write_scores(i, row, 0);
+  if (spec.softcap > 0) kernels.softcap_row(row, spec.softcap, columns);
+  if (spec.scores_output == ScoresOutput::kSoftcapped) write_scores(i, row, 0);
 
-/// One row of args.scores from a row of all pieces; keys that were not computed get `elsewhere`.
-void OnednnBlock::write_scores(std::int64_t i, const float* row, float elsewhere) const {
-  const TensorView& scores = run_.args.scores;
-  const bool mean = run_.spec.scores_output == ScoresOutput::kMeanProbabilities;
-  const std::int64_t query = place_.begin + i;
-  float* to = scores.as<float>() + place_.batch * scores.strides[0];
-  to += mean ? query * scores.strides[1] : place_.head * scores.strides[1] + query * scores.strides[2];
-  const std::int64_t step = scores.strides[mean ? 2 : 3];
-  if (mean) {
-    if (std::isnan(elsewhere)) {
-      for (std::int64_t j = 0; j < run_.spec.key_len; ++j) to[j * step] = elsewhere;
-    }
-    const float share = 1.0f / static_cast<float>(run_.spec.num_heads);
-    pieces([&](const KeyPiece& piece) {
-      for (std::int64_t j = 0; j < piece.keys; ++j) to[(piece.key + j) * step] += row[piece.column + j] * share;
-    });
-    return;
-  }
-  for (std::int64_t j = 0; j < run_.spec.key_len; ++j) to[j * step] = elsewhere;
-  pieces([&](const KeyPiece& piece) {
-    for (std::int64_t j = 0; j < piece.keys; ++j) to[(piece.key + j) * step] = row[piece.column + j];
-  });
-}
-
-void OnednnBlock::softmax_row(std::int64_t i) {
-  const ScoresOutput mode = run_.spec.scores_output;
-  const KeyPiece first{0, 0, columns_, 0};
-  float* row = num_pieces_ == 1 ? score_row(first, i) : at_.row;
-  if (num_pieces_ > 1) gather(i, row);
-  if (rest_of_scale_ != 1) {
-    for (std::int64_t j = 0; j < columns_; ++j) row[j] *= rest_of_scale_;
-  }
-  if (mode == ScoresOutput::kScaled) write_scores(i, row, 0);
-  if (run_.spec.softcap > 0) run_.kernels.softcap_row(row, run_.spec.softcap, columns_);
-  if (mode == ScoresOutput::kSoftcapped) write_scores(i, row, 0);
-
-  const bool same_bias = bias_row_ >= 0 && run_.bias.same_for_all_queries() &&
-                         visibility_.row(place_.begin + i).begin == visibility_.row(place_.begin + bias_row_).begin &&
-                         visibility_.row(place_.begin + i).end == visibility_.row(place_.begin + bias_row_).end;
-  if (!same_bias) hides_ = fill_bias(i) || hides_;
-  bool sees_a_key = columns_ > 0 && !hides_;
-  if (hides_) {
-    float largest = kHidden;
-    for (std::int64_t j = 0; j < columns_; ++j) {
-      const float bias = at_.bias[j];
-      row[j] = bias == kHidden ? kHidden : row[j] + bias;
+  const bool biased = adds_bias(i);
+  bool sees_a_key = columns > 0 && !biased;
+  if (biased) {
+    float largest = kHiddenScore;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const float bias = scratch.bias[j];
+      row[j] = bias == kHiddenScore ? kHiddenScore : row[j] + bias;
       largest = std::max(largest, bias == bias ? bias : 0.0f);
     }
-    sees_a_key = largest != kHidden;
+    sees_a_key = largest != kHiddenScore;
   }
-  if (mode == ScoresOutput::kBiased) write_scores(i, row, kHidden);
+  if (spec.scores_output == ScoresOutput::kBiased) write_scores(i, row, kHiddenScore);
   float elsewhere = 0;
   if (sees_a_key) {
-    run_.kernels.softmax_row(row, columns_);
+    kernels.softmax_row(row, columns);
   } else {
     empty_ |= std::uint64_t{1} << i;
-    elsewhere = run_.spec.empty_row == EmptyRow::kNan ? kNan : 0.0f;
-    std::fill(row, row + columns_, elsewhere);
+    elsewhere = empty_row_value(spec);
+    std::fill(row, row + columns, elsewhere);
   }
-  if (mode == ScoresOutput::kProbabilities || mode == ScoresOutput::kMeanProbabilities) write_scores(i, row, elsewhere);
-  if (!sees_a_key) std::fill(row, row + columns_, 0.0f);
-  place_weights(i, row);
+  if (has_probs(spec)) write_scores(i, row, elsewhere);
+  if (!sees_a_key) std::fill(row, row + columns, 0.0f);
+  store_probs(i, row);
 }
 
-/// bf16 without masks of numbers: straight from scores to weights, in two passes over what the row sees. The weights
-/// are not divided by their sum; the context is.
-bool OnednnBlock::softmax_is_direct() const {
-  return bf16_ && !run_.bias.any() && run_.spec.softcap == 0 && run_.spec.scores_output == ScoresOutput::kNone;
+/// bf16 without user masks: straight from scores to probabilities, in two passes over what the row sees. They are not
+/// divided by their sum; the context is.
+bool OnednnSoftmax::is_direct() const {
+  const AttentionSpec& spec = tile_.run.spec;
+  return tile_.bf16 && !tile_.run.bias.any() && spec.softcap == 0 && spec.scores_output == ScoresOutput::kNone;
 }
 
-void OnednnBlock::softmax_row_direct(std::int64_t i) {
-  const KeyRange visible = visibility_.row(place_.begin + i);
-  float largest = std::numeric_limits<float>::lowest();
+void OnednnSoftmax::row_direct(std::int64_t i) {
+  const SoftmaxKernels& kernels = tile_.run.kernels;
+  const KeyRange visible = tile_.visibility.row(tile_.rows.begin + i);
+  float largest = kLowestScore;
   bool sees_a_key = false;
-  pieces([&](const KeyPiece& piece) {
-    const Seen keys = seen(piece, visible);
-    const float* row = score_row(piece, i);
-    largest = run_.kernels.row_max(row + keys.begin, keys.end - keys.begin, largest);
-    largest = run_.kernels.row_max(row + keys.tail, piece.keys - keys.tail, largest);
-    sees_a_key = sees_a_key || keys.begin < keys.end || keys.tail < piece.keys;
-    hides_ = hides_ || !keys.all(piece);
+  tile_.each_block([&](const OnednnKeyBlock& block) {
+    const OnednnTile::Seen keys = tile_.seen(block, visible);
+    const float* row = tile_.score_row(block, i);
+    largest = kernels.row_max(row + keys.begin, keys.end - keys.begin, largest);
+    largest = kernels.row_max(row + keys.tail, block.keys - keys.tail, largest);
+    sees_a_key = sees_a_key || keys.begin < keys.end || keys.tail < block.keys;
+    hides_ = hides_ || !keys.all(block);
   });
   float sum = 0;
-  pieces([&](const KeyPiece& piece) {
-    const Seen keys = seen(piece, visible);
-    const float* row = score_row(piece, i);
-    BFloat16* to = reinterpret_cast<BFloat16*>(at_.weights) + (row - at_.scores);
-    const auto weigh = [&](std::int64_t begin, std::int64_t end) {
-      sum += run_.kernels.exp_to_bf16(row + begin, end - begin, rest_of_scale_, largest, to + begin);
+  tile_.each_block([&](const OnednnKeyBlock& block) {
+    const OnednnTile::Seen keys = tile_.seen(block, visible);
+    const float* row = tile_.score_row(block, i);
+    BFloat16* to = reinterpret_cast<BFloat16*>(tile_.scratch.probs) + (row - tile_.scratch.scores);
+    const auto add_exps = [&](std::int64_t begin, std::int64_t end) {
+      sum += kernels.exp_to_bf16(row + begin, end - begin, score_scale_, largest, to + begin);
     };
     std::fill(to, to + keys.begin, BFloat16{});
-    weigh(keys.begin, keys.end);
+    add_exps(keys.begin, keys.end);
     std::fill(to + keys.end, to + keys.tail, BFloat16{});
-    weigh(keys.tail, piece.keys);
-    std::fill(to + piece.keys, to + piece.columns, BFloat16{});
+    add_exps(keys.tail, block.keys);
+    std::fill(to + block.keys, to + block.columns, BFloat16{});
   });
   if (sees_a_key) {
-    sum_[i] = sum;
+    divisor_[i] = sum;
   } else {
     empty_ |= std::uint64_t{1} << i;
   }
 }
 
-void OnednnBlock::softmax() {
-  ProfileScope scope(run_.profiler, worker_, kZoneSoftmax);
-  const bool direct = softmax_is_direct();
-  for (std::int64_t i = 0; i < place_.rows; ++i) direct ? softmax_row_direct(i) : softmax_row(i);
-  std::int64_t rows = place_.rows;
-  for (std::uint64_t bits = empty_; bits != 0; bits &= bits - 1) --rows;
-  scope.add({.exps = rows * columns_, .bytes = 2 * place_.rows * columns_ * static_cast<std::int64_t>(sizeof(float))});
+void OnednnSoftmax::run(float score_scale) {
+  ProfileScope scope(tile_.run.profiler, tile_.worker, kZoneSoftmax);
+  score_scale_ = score_scale;
+  const bool direct = is_direct();
+  for (std::int64_t i = 0; i < tile_.rows.count; ++i) direct ? row_direct(i) : row(i);
+  std::int64_t live = tile_.rows.count;
+  for (std::uint64_t bits = empty_; bits != 0; bits &= bits - 1) --live;
+  scope.add({.exps = live * tile_.columns,
+             .bytes = 2 * tile_.rows.count * tile_.columns * static_cast<std::int64_t>(sizeof(float))});
 }
 
 }  // namespace headway

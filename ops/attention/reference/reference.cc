@@ -1,8 +1,10 @@
-// The double reference as an implementation: runs every spec, fast at none. Decides only how its rows are shared out.
+// The double reference as an implementation: takes every spec and is fast at none. Decides only the tasks.
 #include <algorithm>
 
+#include "ops/attention/epilogue/score_output.h"
 #include "ops/attention/implementation.h"
 #include "ops/attention/visibility.h"
+#include "ops/base/layout.h"
 #include "ops/reference/reference_attention.h"
 
 namespace headway {
@@ -16,42 +18,32 @@ constexpr std::int64_t kRowsPerTask = 16;
 class ReferenceImplementation final : public AttentionImplementation {
  public:
   explicit ReferenceImplementation(const AttentionSpec& spec)
-      : spec_(spec), blocks_((spec.query_len + kRowsPerTask - 1) / kRowsPerTask) {}
+      : spec_(spec), tiles_(ceil_div(spec.query_len, kRowsPerTask)) {}
 
   std::string explain() const override {
-    return "double precision, " + std::to_string(kRowsPerTask) + " rows a task, workspace 0 bytes";
+    return "double precision, " + std::to_string(kRowsPerTask) + " rows per task, workspace 0 bytes";
   }
   std::size_t workspace_bytes(int) const override { return 0; }
 
   void run(const AttentionArgs& args, std::byte*, const Threads& threads, Profiler* profiler) const override {
-    // Averaging takes the heads of one block in turn, so that the order of the sum does not depend on the threads.
-    const bool mean = spec_.scores_output == ScoresOutput::kMeanProbabilities;
-    const std::int64_t heads_per_task = mean ? spec_.num_heads : 1;
-    const std::int64_t head_groups = mean ? 1 : spec_.num_heads;
-    threads.parallel_for(spec_.batch * head_groups * blocks_, [&](std::int64_t task, int worker) {
-      const std::int64_t begin = task % blocks_ * kRowsPerTask;
+    const std::int64_t in_turn = heads_in_turn(spec_);
+    const std::int64_t head_groups = spec_.num_heads / in_turn;
+    threads.parallel_for(spec_.batch * head_groups * tiles_, [&](std::int64_t task, int worker) {
+      const std::int64_t begin = task % tiles_ * kRowsPerTask;
       const std::int64_t end = std::min(begin + kRowsPerTask, spec_.query_len);
-      const std::int64_t group = task / blocks_ % head_groups;
-      const std::int64_t batch = task / blocks_ / head_groups;
+      const std::int64_t first_head = task / tiles_ % head_groups * in_turn;
+      const std::int64_t batch = task / tiles_ / head_groups;
       ProfileScope scope(profiler, worker, kZoneReference);
-      if (mean) clear_scores(args, batch, begin, end);
+      if (has_mean_probs(spec_)) ScoreOutput(spec_, args).clear_mean(batch, begin, end);
       std::int64_t visible = 0;
-      for (std::int64_t h = 0; h < heads_per_task; ++h) {
-        visible += reference_attention_rows(spec_, args, {batch, group + h, begin, end});
+      for (std::int64_t h = 0; h < in_turn; ++h) {
+        visible += reference_attention_rows(spec_, args, {batch, first_head + h, begin, end});
       }
-      if (profiler) scope.add(work(args, batch, begin, end, heads_per_task, visible));
+      if (profiler) scope.add(work(args, batch, begin, end, in_turn, visible));
     });
   }
 
  private:
-  static void clear_scores(const AttentionArgs& args, std::int64_t batch, std::int64_t begin, std::int64_t end) {
-    const Dims& strides = args.scores.strides;  // [B, Sq, Skv]
-    float* scores = args.scores.as<float>() + batch * strides[0];
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (std::int64_t j = 0; j < args.scores.dims[2]; ++j) scores[i * strides[1] + j * strides[2]] = 0;
-    }
-  }
-
   Work work(const AttentionArgs& args, std::int64_t batch, std::int64_t begin, std::int64_t end, std::int64_t heads,
             std::int64_t visible) const {
     const Visibility visibility(spec_, args, batch);
@@ -70,7 +62,7 @@ class ReferenceImplementation final : public AttentionImplementation {
   }
 
   AttentionSpec spec_;
-  std::int64_t blocks_;
+  std::int64_t tiles_;
 };
 
 }  // namespace

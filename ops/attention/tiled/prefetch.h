@@ -1,25 +1,26 @@
-// What a group will read or write soon, so that the tiles of its scores can ask for it in passing. Knows where it lies,
-// not how it is asked for.
+// What a query tile will read or write soon, so that its score kernel can prefetch it in passing. Knows where that
+// lies, not how it is prefetched.
 #pragma once
 
-#include "ops/attention/tiled/block.h"
+#include "ops/attention/tiled/query_tile.h"
 
 namespace headway {
 
-inline constexpr int kMaxWanted = 4;
+inline constexpr int kMaxPrefetches = 4;
 
-/// One call of the score kernel: keys [key, key + keys) of the block, columns from `column` on, in tiles of `vectors`.
+/// One call of the score kernel: keys [key, key + keys) of the block, depth from `column` on, for the last `vectors`
+/// vectors of the query tile.
 struct ScoreCall {
   std::int64_t key;
   std::int64_t keys;
   std::int64_t column;
   int vectors;
-  bool first;  // of its group
+  bool first;  // of its query tile
 };
 
-/// Fills wanted[kMaxWanted] and returns how many there are. A cold block: the keys of the next tile and the values of
-/// this one. The first call of a group: the rows that its output goes to, and the queries that follow in memory.
-int wanted_rows(const TiledTask& task, const GroupRows& rows, const KeyBlock& block, const ScoreCall& call,
-                WantedRows* wanted);
+/// Fills prefetches[kMaxPrefetches] and returns how many there are. A cold block: the keys of the next register tile
+/// and the values of this one. The first call of a query tile: the rows of its output, and the queries after it in
+/// memory.
+int prefetch_rows(const QueryTile& tile, const KeyBlock& block, const ScoreCall& call, PrefetchRows* prefetches);
 
 }  // namespace headway

@@ -143,7 +143,42 @@ TEST_P(Mutations, WindowOffByOneFails) {
   EXPECT_FALSE(compare_spoiled(problem, [](AttentionSpec& spec, AttentionArgs&) { spec.window.left = 4; }).ok());
 }
 
+/// The softcap goes over the scores, then the mask is added. The wrong order is computed here in double.
 TEST_P(Mutations, SoftcapAfterTheMaskFails) {
+  CaseShape shape = shape_for_mutations(2, 33);
+  shape.spec.softcap = 2.0f;
+  shape.spec.mask = MaskKind::kAdditive;
+  shape.hidden = 0;  // finite numbers only: a hidden key is hidden in either order
+  AttentionCase problem(shape);
+  const AttentionSpec& spec = problem.spec();
+  const Expected expected(spec, problem.args());
+  const auto softmax_of = [&](bool mask_first) {
+    each(problem.out.view().dims, [&](auto b, auto h, auto i, auto d) {
+      double sum = 0, weighted = 0;
+      for (std::int64_t j = 0; j < spec.key_len; ++j) {
+        double score = 0;
+        for (std::int64_t c = 0; c < spec.head_dim; ++c) {
+          const float q = problem.query.at(b, h, i, c), k = problem.key.at(b, h, j, c);
+          score += static_cast<double>(q) * static_cast<double>(k);
+        }
+        score *= static_cast<double>(*spec.scale);
+        const double mask = static_cast<double>(problem.mask_values[static_cast<std::size_t>(i * spec.key_len + j)]);
+        const auto cap = [](double x) { return 2 * std::tanh(x / 2); };
+        const double p = std::exp(mask_first ? cap(score + mask) : cap(score) + mask);
+        const float v = problem.value.at(b, h, j, d);
+        sum += p;
+        weighted += p * static_cast<double>(v);
+      }
+      problem.out.at(b, h, i, d) = static_cast<float>(weighted / sum);
+    });
+  };
+  softmax_of(false);
+  EXPECT_TRUE(expected.compare(problem.args()).ok()) << "the right order, or the test computes something else";
+  softmax_of(true);
+  EXPECT_FALSE(expected.compare(problem.args()).ok());
+}
+
+TEST_P(Mutations, DroppedSoftcapFails) {
   CaseShape shape = shape_for_mutations(2, 33);
   shape.spec.softcap = 0.5f;
   AttentionCase problem(shape);

@@ -1,17 +1,18 @@
-// What is packed and when. Values of bf16 always are, and its keys unless they are multiplied as they lie: widening or
-// pairing them once a block costs little beside the products of the groups that share the block.
-#include "ops/attention/tiled/keys.h"
+// What is packed and when. Values in bf16 always are, and keys in bf16 unless they are multiplied in pairs: widening or
+// pairing them once per block costs little next to the products of the query tiles that share the block.
+#include "ops/attention/tiled/key_block.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
+#include "ops/base/layout.h"
 #include "ops/base/numeric.h"
 
 namespace headway {
 namespace {
 
-/// Some rows of memory, any strides, in elements.
+/// Rows of memory, any strides, in elements.
 template <class Real>
 struct Rows {
   const Real* from;
@@ -24,8 +25,8 @@ struct Rows {
 template <class Real>
 Rows<Real> rows_of(const TiledTask& task, const ConstTensorView& view, const KeyRange& keys) {
   const Dims& s = view.strides;
-  const std::int64_t kv_head = task.unit.head / (task.spec.num_heads / *task.spec.num_kv_heads);
-  const std::int64_t at = task.unit.batch * s[0] + kv_head * s[1] + keys.begin * s[2];
+  const std::int64_t kv_head = task.heads.first_head / (task.spec.num_heads / *task.spec.num_kv_heads);
+  const std::int64_t at = task.heads.batch * s[0] + kv_head * s[1] + keys.begin * s[2];
   return {view.as<Real>() + at, s[2], s[3], keys.end - keys.begin, view.dims[3]};
 }
 
@@ -63,76 +64,74 @@ void pack_panels(const Rows<Real>& r, std::int64_t width, float* to) {
   return pack_panels_of<24>(r, to);
 }
 
-/// Rows of pairs: in place unless a pair would be torn apart or lie across the alignment of a float.
-void read_key_pairs(const Rows<BFloat16>& rows, const KeyScratch& scratch, KeyBlock* block) {
+/// Rows of pairs: in place unless a pair is not contiguous or not aligned as a float.
+void read_key_pairs(const Rows<BFloat16>& rows, float* scratch, KeyBlock* block) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(rows.from) % alignof(float) == 0;
   const bool in_place = rows.column_stride == 1 && rows.row_stride % 2 == 0 && aligned;
-  if (!in_place) pack_rows(rows, reinterpret_cast<BFloat16*>(scratch.key));
-  block->key = in_place ? reinterpret_cast<const float*>(rows.from) : scratch.key;
+  if (!in_place) pack_rows(rows, reinterpret_cast<BFloat16*>(scratch));
+  block->key = in_place ? reinterpret_cast<const float*>(rows.from) : scratch;
   block->key_stride = (in_place ? rows.row_stride : rows.columns) / 2;
 }
 
-void read_keys(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch, KeyBlock* block) {
+void read_keys(const TiledTask& task, const KeyRange& keys, KeyBlock* block) {
   const ConstTensorView& key = task.args.key;
-  block->key = scratch.key;
+  block->key = task.scratch.key;
   block->key_stride = task.spec.head_dim;
-  if (task.geometry.pairs) return read_key_pairs(rows_of<BFloat16>(task, key, keys), scratch, block);
+  if (task.geometry.pairs) return read_key_pairs(rows_of<BFloat16>(task, key, keys), task.scratch.key, block);
   if (task.geometry.widen) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, key, keys);
-    if (rows.column_stride != 1) return pack_rows(rows, scratch.key);
-    return task.kernels.widen({rows.from, rows.row_stride, rows.rows, rows.columns, 0, scratch.key});
+    if (rows.column_stride != 1) return pack_rows(rows, task.scratch.key);
+    return task.kernels.widen({rows.from, rows.row_stride, rows.rows, rows.columns, 0, task.scratch.key});
   }
   const Rows<float> rows = rows_of<float>(task, key, keys);
-  if (rows.column_stride != 1) return pack_rows(rows, scratch.key);
+  if (rows.column_stride != 1) return pack_rows(rows, task.scratch.key);
   block->key = rows.from;
   block->key_stride = rows.row_stride;
 }
 
-void read_values(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch, KeyBlock* block) {
+void read_values(const TiledTask& task, const KeyRange& keys, KeyBlock* block) {
   const ConstTensorView& value = task.args.value;
   const std::int64_t width = task.kernels.value_columns;
-  block->value = scratch.value;
+  block->value = task.scratch.value;
   block->value_stride = value.strides[2];
   block->panel_columns = width;
   block->panel_stride = (keys.end - keys.begin) * width;
   if (task.geometry.pairs) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
-    block->panel_stride = (rows.rows + 1) / 2 * width;
-    return task.pair_rows({rows.from, rows.row_stride, rows.column_stride, rows.rows, rows.columns, scratch.value});
+    block->panel_stride = ceil_div(rows.rows, 2) * width;
+    return task.pair_rows(
+        {rows.from, rows.row_stride, rows.column_stride, rows.rows, rows.columns, task.scratch.value});
   }
   if (task.geometry.widen) {
     const Rows<BFloat16> rows = rows_of<BFloat16>(task, value, keys);
-    if (rows.column_stride != 1) return pack_panels(rows, width, scratch.value);
+    if (rows.column_stride != 1) return pack_panels(rows, width, task.scratch.value);
     if (!task.geometry.pack_value) {
       block->value_stride = rows.columns;
       block->panel_columns = block->panel_stride = 0;
     }
     return task.kernels.widen(
-        {rows.from, rows.row_stride, rows.rows, rows.columns, block->panel_columns, scratch.value});
+        {rows.from, rows.row_stride, rows.rows, rows.columns, block->panel_columns, task.scratch.value});
   }
   const Rows<float> rows = rows_of<float>(task, value, keys);
-  if (rows.column_stride != 1 || task.geometry.pack_value) return pack_panels(rows, width, scratch.value);
+  if (rows.column_stride != 1 || task.geometry.pack_value) return pack_panels(rows, width, task.scratch.value);
   block->value = rows.from;
   block->panel_columns = block->panel_stride = 0;
 }
 
 }  // namespace
 
-KeyBlock keys_and_values(const TiledTask& task, const KeyRange& keys, bool tail, const KeyScratch& scratch) {
-  KeyBlock block{};
-  block.begin = keys.begin;
-  block.end = keys.end;
-  block.tail = tail;
-  read_keys(task, keys, scratch, &block);
-  read_values(task, keys, scratch, &block);
+KeyBlock read_keys_and_values(const TiledTask& task, const KeyRange& keys, bool always_visible) {
+  KeyBlock block = read_keys_only(task, keys);
+  block.always_visible = always_visible;
+  read_values(task, keys, &block);
   return block;
 }
 
-KeyBlock keys_only(const TiledTask& task, const KeyRange& keys, const KeyScratch& scratch) {
+KeyBlock read_keys_only(const TiledTask& task, const KeyRange& keys) {
   KeyBlock block{};
   block.begin = keys.begin;
   block.end = keys.end;
-  read_keys(task, keys, scratch, &block);
+  read_keys(task, keys, &block);
   return block;
 }
 
