@@ -68,7 +68,7 @@ std::int64_t head_width(const Path& path, std::int64_t width) {
 std::string name(const Path& path) {
   std::string text = path.implementation;
   if (!path.simd.empty()) text.append("_").append(path.simd);
-  if (path.type != DataType::kF32) text.append("_").append(headway::name(path.type));
+  if (path.type != DataType::kF32) text.append("_").append(type_name(path.type));
   for (char& c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -88,7 +88,7 @@ SimdCap::~SimdCap() {
 std::string refusal(const Path& path, const AttentionSpec& spec) {
   const SimdCap cap(path.simd);
   for (const ImplementationEntry& entry : implementation_table()) {
-    if (entry.name == path.implementation) return entry.refusal(spec);
+    if (entry.name == path.implementation) return entry.why_impossible(spec);
   }
   return "unknown";
 }
@@ -115,7 +115,7 @@ void run_path(const Path& path, AttentionCase& problem) {
 }
 
 void note_ratio(const Path& path, double ratio) {
-  double& worst = worst_ratios()[path.implementation + " " + headway::name(path.type)];
+  double& worst = worst_ratios()[path.implementation + " " + type_name(path.type)];
   worst = std::max(worst, ratio);
 }
 

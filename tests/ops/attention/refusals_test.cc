@@ -232,7 +232,7 @@ TEST_F(ArgRefusals, Workspace) {
 
 TEST(Selection, EveryImplementationCanBeForced) {
   for (const ImplementationEntry& entry : implementation_table()) {
-    if (!entry.refusal(complete_spec(good_spec())).empty()) continue;
+    if (!entry.why_impossible(complete_spec(good_spec())).empty()) continue;
     const Attention attention(good_spec(), {entry.name});
     EXPECT_EQ(attention.implementation(), entry.name);
     EXPECT_NE(attention.explain().find(entry.name), std::string::npos) << attention.explain();
@@ -318,7 +318,7 @@ TEST(Selection, PairsOfBf16SayWhatTheyDoNotTake) {
 
 TEST(Selection, TheTableEndsWithTheReference) {
   EXPECT_EQ(attention_implementations().back(), "reference");
-  EXPECT_TRUE(implementation_table().back().refusal(good_spec()).empty());
+  EXPECT_TRUE(implementation_table().back().why_impossible(good_spec()).empty());
 }
 
 TEST(Semantics, ProfilesSetAlignmentPolarityAndEmptyRows) {
