@@ -80,7 +80,7 @@ class Row {
   /// Unnormalised weight. A NaN score that the maximum let pass comes back here and spoils the sum, as it must.
   double weight(std::int64_t j, double b) const { return std::exp(score(j) + b - maximum_); }
 
-  double empty_value() const { return spec_.empty_row == EmptyRow::kZero ? 0.0 : std::nan(""); }
+  double empty_value() const { return spec_.empty_row == EmptyRow::kZero || spec_.key_len == 0 ? 0.0 : std::nan(""); }
 
   void write_columns(std::int64_t begin, std::int64_t end, bool empty) {
     double sums[kValueColumns] = {};
