@@ -40,16 +40,16 @@ TEST(Norms, ADoubleRowFarFromZeroKeepsItsDigits) {
   Random random(5);
   std::vector<double> x;
   for (std::int64_t i = 0; i < n; ++i) x.push_back(1e6 + 1e-3 * random.normal());
+  // Around 1e6, from which the distances are exact: a long double of the mean's own size would hold too few digits.
   long double mean = 0, squares = 0;
   for (const double v : x) mean += static_cast<long double>(v - 1e6) / n;
-  mean += 1e6;
-  for (const double v : x) squares += (v - mean) * (v - mean);
+  for (const double v : x) squares += (v - 1e6 - mean) * (v - 1e6 - mean);
   const long double std = std::sqrt(squares / n + static_cast<long double>(1e-12f));
   const auto y = as_doubles(run_on("LayerNormalization",
                                    list(numbers(DataType::kF64, {1, n}, x), numbers(DataType::kF64, {1}, {1})),
                                    {{"epsilon", 1e-12f}}));
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const auto exact = static_cast<double>((x[i] - mean) / std);
+    const auto exact = static_cast<double>((x[i] - 1e6 - mean) / std);
     ASSERT_NEAR(y[i], exact, 1e-13 * (1 + std::abs(exact)));
   }
 }
