@@ -3,6 +3,7 @@
 #include "headway/attention.h"
 
 #include <cstdlib>
+#include <cstring>
 
 #include "ops/attention/check_args.h"
 #include "ops/attention/implementation.h"
@@ -11,6 +12,20 @@
 
 namespace headway {
 namespace {
+
+/// Without a key there is nothing to add up: the context is 0 whatever empty_row says of rows whose keys are all
+/// hidden, as a product of matrices over no columns is, and there is no score to write.
+void write_no_keys(const TensorView& out) {
+  const auto bytes = static_cast<std::size_t>(size_bytes(out.type));
+  for (std::int64_t i = 0; i < out.count(); ++i) {
+    std::int64_t rest = i, at = 0;
+    for (int axis = out.rank() - 1; axis >= 0; --axis) {
+      at += rest % out.dims[axis] * out.strides[axis];
+      rest /= out.dims[axis];
+    }
+    std::memset(out.data + at * static_cast<std::int64_t>(bytes), 0, bytes);
+  }
+}
 
 constexpr const char* kVariable = "HEADWAY_ATTENTION";
 constexpr std::size_t kWorkspaceAlignmentBytes = 64;
@@ -99,6 +114,7 @@ void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threa
             ", expected 0");
   }
   if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
+  if (spec.key_len == 0) return write_no_keys(args.out);
   impl_->implementation->run(args, workspace, threads, profiler);
 }
 

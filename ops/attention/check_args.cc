@@ -38,26 +38,6 @@ void check_mask_type(const char* argument, const AttentionSpec& spec, MaskKind k
           also_bf16 ? " or bf16" : "");
 }
 
-void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
-  require_present("mask", mask, spec.mask != MaskKind::kNone, "spec.mask");
-  if (!mask) return;
-  check_mask_type("mask", spec, spec.mask, mask.type);
-  require(mask.rank() >= 1 && mask.rank() <= 4, "mask has rank ", mask.rank(), ", expected 1 to 4");
-
-  const std::int64_t keys = mask.dims.back();
-  const std::int64_t before_tail = spec.key_len - spec.always_visible_keys;
-  require(keys == 1 || keys == spec.key_len || keys == before_tail || (keys > 1 && keys < spec.key_len), "mask has ",
-          keys, " keys, expected key_len = ", spec.key_len);
-  const std::int64_t full[3] = {spec.batch, spec.num_heads, spec.query_len};
-  const char* const fields[3] = {"batch", "num_heads", "query_len"};
-  for (int axis = 0; axis + 1 < mask.rank(); ++axis) {
-    const int of_full = 4 - mask.rank() + axis;
-    require(mask.dims[axis] == 1 || mask.dims[axis] == full[of_full], "mask has dims ", mask.dims, ": axis ", axis,
-            " is ", mask.dims[axis], ", expected 1 or ", fields[of_full], " = ", full[of_full]);
-  }
-  require_memory("mask", mask);
-}
-
 void check_key_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   require_present("key_mask", mask, spec.key_mask != MaskKind::kNone, "spec.key_mask");
   if (!mask) return;
@@ -93,6 +73,26 @@ void check_scores(const AttentionSpec& spec, const AttentionArgs& args) {
 }
 
 }  // namespace
+
+void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
+  require_present("mask", mask, spec.mask != MaskKind::kNone, "spec.mask");
+  if (!mask) return;
+  check_mask_type("mask", spec, spec.mask, mask.type);
+  require(mask.rank() >= 1 && mask.rank() <= 4, "mask has rank ", mask.rank(), ", expected 1 to 4");
+
+  const std::int64_t keys = mask.dims.back();
+  const std::int64_t before_tail = spec.key_len - spec.always_visible_keys;
+  require(keys == 1 || keys == spec.key_len || keys == before_tail || (keys > 1 && keys < spec.key_len), "mask has ",
+          keys, " keys, expected key_len = ", spec.key_len);
+  const std::int64_t full[3] = {spec.batch, spec.num_heads, spec.query_len};
+  const char* const fields[3] = {"batch", "num_heads", "query_len"};
+  for (int axis = 0; axis + 1 < mask.rank(); ++axis) {
+    const int of_full = 4 - mask.rank() + axis;
+    require(mask.dims[axis] == 1 || mask.dims[axis] == full[of_full], "mask has dims ", mask.dims, ": axis ", axis,
+            " is ", mask.dims[axis], ", expected 1 or ", fields[of_full], " = ", full[of_full]);
+  }
+  require_memory("mask", mask);
+}
 
 void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
   const std::int64_t b = spec.batch;

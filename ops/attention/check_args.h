@@ -8,5 +8,7 @@ namespace headway {
 /// Throws kInvalidArgument naming the argument and both numbers when `args` do not fit `spec` (which is complete).
 /// Reads lengths and offsets, nothing else; writes nothing; allocates nothing unless it throws.
 void check_args(const AttentionSpec& spec, const AttentionArgs& args);
+/// The part of it that is about the mask.
+void check_mask(const AttentionSpec& spec, const ConstTensorView& mask);
 
 }  // namespace headway

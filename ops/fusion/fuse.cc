@@ -49,6 +49,8 @@ class Passes {
       report_.fused.push_back(group);
     } else if (registry_.find("Gelu") != nullptr && fuse_gelu(node, &draft_, &facts_, &group)) {
       report_.fused.push_back(group);
+    } else if (registry_.find("Swish") != nullptr && fuse_swish(node, &draft_, &facts_, &group)) {
+      report_.fused.push_back(group);
     }
   }
 
@@ -65,19 +67,16 @@ class Passes {
         return;
       }
     } else if (op == "onnx.Attention") {
-      // What stays as it is runs on the same attention.
-      group = {.node = name, .kind = "Attention", .mask = "as the node has it"};
+      group = {.node = name, .kind = "Attention", .mask = ""};
       made = fuse_onnx_attention(node, &draft_, &facts_, &group);
-    } else if (op == "com.microsoft.MultiHeadAttention" || op == "com.microsoft.Attention") {
-      // The same; the projections of the latter are its own.
-      const std::int64_t heads = draft_.node(node).attributes.integer("num_heads", 0);
-      group = {.node = name, .kind = "Attention", .heads = heads, .kv_heads = heads, .mask = "as the node has it"};
-      const auto width = heads > 0 ? facts_.dim(draft_.node(node).outputs[0], 2) : std::nullopt;
-      if (width && width->is_number()) group.head_dim = width->factor / heads;
-    } else {
+    } else if (op != "com.microsoft.MultiHeadAttention" && op != "com.microsoft.Attention") {
       return;
     }
-    if (made >= 0) fuse_frame(made, &draft_, &facts_, &group);
+    if (made < 0) {
+      report_.native.push_back({name, op});
+      return;
+    }
+    fuse_frame(made, &draft_, &facts_, &group);
     report_.fused.push_back(group);
   }
 

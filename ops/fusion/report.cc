@@ -35,6 +35,9 @@ std::string FusionReport::text() const {
     out << '\n';
   }
   for (const auto& [kind, count] : others) out << "fused " << kind << ": " << count << '\n';
+  std::map<std::string, int> natives;
+  for (const NativeAttention& one : native) ++natives[one.op];
+  for (const auto& [op, count] : natives) out << "native: " << op << ' ' << count << '\n';
   for (const MissedAttention& miss : missed) {
     out << "not fused " << miss.op << " '" << miss.node << "': " << miss.edge << '\n';
   }

@@ -22,6 +22,7 @@ std::unique_ptr<Operator> make_if_op();
 
 // Operators that are entries of a table (table_op.h), a file of them at a time.
 void add_unary_ops(Registry* registry);
+void add_swish_ops(Registry* registry);
 void add_binary_ops(Registry* registry);
 void add_pow_op(Registry* registry);
 void add_compare_ops(Registry* registry);

@@ -16,6 +16,7 @@ void register_ops(Registry* registry) {
   registry->add(make_linear_op());
   registry->add(make_if_op());
   add_unary_ops(registry);
+  add_swish_ops(registry);
   add_binary_ops(registry);
   add_pow_op(registry);
   add_compare_ops(registry);

@@ -80,7 +80,7 @@ class Row {
   /// Unnormalised probability. std::max ignores a NaN score; here it makes the sum NaN, as it must.
   double exp_score(std::int64_t j, double b) const { return std::exp(score(j) + b - maximum_); }
 
-  double empty_value() const { return spec_.empty_row == EmptyRow::kZero ? 0.0 : std::nan(""); }
+  double empty_value() const { return spec_.empty_row == EmptyRow::kZero || spec_.key_len == 0 ? 0.0 : std::nan(""); }
 
   void write_columns(std::int64_t begin, std::int64_t end, bool empty) {
     double sums[kValueColumns] = {};

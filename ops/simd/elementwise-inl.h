@@ -159,7 +159,7 @@ HWY_INLINE V Erf(D d, V x) {
 }
 
 /// x·Φ(x). Left of −0.9·√2 Φ is half the complement, so that nothing cancels in the tail; left of −5.5·√2, where the
-/// result is below 3e-14, 0, so that it stays 0 to the end of the line.
+/// result is below 3e-14, −0, so that it stays 0 to the end of the line, −inf included.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Gelu(D d, V x) {
   const V half = hn::Set(d, 0.5f);
@@ -169,15 +169,17 @@ HWY_INLINE V Gelu(D d, V x) {
   const V far = hn::IfThenElse(hn::Lt(u, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
   const V near = hn::MulAdd(half, ErfNearZero(d, u), half);
   const V product = hn::Mul(x, hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), near, far));
-  return hn::IfThenElse(hn::Lt(u, hn::Set(d, -kErfEnd)), hn::Zero(d), product);
+  return hn::IfThenElse(hn::Lt(u, hn::Set(d, -kErfEnd)), hn::Set(d, -0.0f), product);
 }
 
-/// (1 + tanh(u)) / 2 is sigmoid(2u), which does not cancel left of 0.
+/// (1 + tanh(u)) / 2 is sigmoid(2u), which does not cancel left of 0. Left of −30, where it is 0 long since, −0, so
+/// that −inf is not multiplied by it.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V GeluTanh(D d, V x) {
   const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
   const V two_u = hn::Mul(hn::Mul(x, hn::Set(d, 1.59576912160573081f)), cubic);
-  return hn::Mul(x, Sigmoid(d, two_u));
+  const V product = hn::Mul(x, Sigmoid(d, two_u));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -30.0f)), hn::Set(d, -0.0f), product);
 }
 
 inline void ExpOfRow(const void* x, void* y, std::int64_t n) {

@@ -21,9 +21,17 @@ NormKernels NormKernelsOfTarget() { return {.layer_norm = &LayerNormRow, .rms_no
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "ops/base/wide_norm.h"
 #include "ops/simd/target.h"
 
 namespace headway {
+
+NormMoments norm_row_in_double(const NormRow& row, bool rms) {
+  const WideNormRow<float> wide{row.x, row.y, row.scale, row.bias, row.n, static_cast<double>(row.epsilon)};
+  const WideMoments moments = wide_norm(wide, rms);
+  return {static_cast<float>(moments.mean), static_cast<float>(moments.inverse_std)};
+}
+
 HWY_EXPORT(NormKernelsOfTarget);
 
 NormKernels norm_kernels() {

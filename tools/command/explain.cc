@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -38,6 +39,38 @@ std::string attention_only(const std::string& plan) {
   return out;
 }
 
+/// "runs Attention 12 (tiled), onnx.Attention 2 (f16 widened to f32, tiled)": each attention operator of the plan with
+/// how many nodes each implementation has. Empty when there is none.
+std::string implementations(const std::string& plan) {
+  std::map<std::string, std::map<std::string, int>> counts;
+  std::istringstream lines(plan);
+  std::string op;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("    ")) {
+      op = line.substr(0, line.find(' '));
+      continue;
+    }
+    if (op.find("Attention") == std::string::npos) continue;
+    // The core explains itself as "name: details"; layers say "core " or "query, key, value: " in front.
+    const std::string text = line.substr(4);
+    const std::size_t colon = text.find(':');
+    if (text.starts_with(' ') || text.starts_with("query, key") || colon == std::string::npos) continue;
+    ++counts[op][text.substr(0, colon)];
+    op.clear();
+  }
+  std::string out;
+  for (const auto& [one, names] : counts) {
+    int total = 0;
+    std::string list;
+    for (const auto& [name, count] : names) {
+      total += count;
+      list += (list.empty() ? "" : ", ") + (names.size() > 1 ? fmt::format("{} {}", count, name) : name);
+    }
+    out += fmt::format("{}{} {} ({})", out.empty() ? "runs " : ", ", one, total, list);
+  }
+  return out.empty() ? out : out + '\n';
+}
+
 int run(const ExplainOptions& options) {
   const Execution execution = start(options.execution);
   const Model model = load_model(options.model_path, {.fused = !options.unfused});
@@ -50,6 +83,7 @@ int run(const ExplainOptions& options) {
   }
   if (!options.unfused) fmt::print("{}\n{}", attention_fused(model.fusion()), model.fusion().text());
   const std::string plan = model.session().explain(infos, execution.threads.workers());
+  fmt::print("{}", implementations(plan));
   fmt::print("{}", options.all_nodes ? plan : attention_only(plan));
   return kExitGood;
 }

@@ -7,6 +7,7 @@
 #include "runtime/base/check.h"
 #include "tools/conformance/compare_values.h"
 #include "tools/conformance/conformance.h"
+#include "tools/conformance/per_op_rounding.h"
 #include "tools/model/model.h"
 
 namespace headway::tools {
@@ -70,6 +71,7 @@ CaseResult run_case(const fs::path& folder, const Execution& execution) {
     result.unsupported = error.what();
     return result;
   }
+  onnx.graph = with_per_op_rounding(onnx.graph);
   const Model model = make_model(std::move(onnx));
   const std::vector<fs::path> sets = entries(folder, "test_data_set_");
   require(!sets.empty(), folder.string(), " has no test_data_set_*");

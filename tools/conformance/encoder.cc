@@ -96,7 +96,8 @@ CaseResult run_batch(const Encoder& encoder, std::int64_t layers, const Executio
     result.worst =
         std::max(result.worst, compare_values(name, tensor.view(), encoder.expected.tensor(name)).relative());
   }
-  const std::int64_t fused = encoder.model.fusion().count("attention");
+  const FusionReport& report = encoder.model.fusion();
+  const std::int64_t fused = report.count("attention") + static_cast<std::int64_t>(report.native.size());
   result.ok = result.worst <= kHiddenBound && fused == layers;
   result.implementation = fmt::format("attention {} of {}", fused, layers);
   return result;

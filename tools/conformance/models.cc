@@ -61,7 +61,7 @@ CaseResult run_set(ModelPair* pair, const ModelSet& set, const Execution& execut
     apart = std::max(apart, compare_values(name, got->second.view(), unfused.at(name).view()).relative());
   }
   const FusionReport& report = pair->fused().fusion();
-  const std::int64_t count = report.count("attention");
+  const std::int64_t count = report.count("attention") + static_cast<std::int64_t>(report.native.size());
   result.ok = result.worst <= kModelBound && apart <= kFusedBound && count == set.layers;
   result.implementation = fmt::format("attention {} of {}, fused - unfused {:.2e}", count, set.layers, apart);
   for (const MissedAttention& miss : report.missed)

@@ -25,7 +25,8 @@ std::string text(const Model& model) {
 
 std::string attention_fused(const FusionReport& fusion) {
   const auto fused = static_cast<std::size_t>(fusion.count("attention"));
-  return fmt::format("attention fused in {} of {}", fused, fused + fusion.missed.size());
+  const std::string native = fusion.native.empty() ? "" : fmt::format(", native in {}", fusion.native.size());
+  return fmt::format("attention fused in {} of {}{}", fused, fused + fusion.missed.size(), native);
 }
 
 }  // namespace headway::tools

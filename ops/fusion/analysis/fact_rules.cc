@@ -46,6 +46,7 @@ FactRules::Rule FactRules::rule_of(const std::string& op) {
          "LeakyRelu",
          "Softplus",
          "Silu",
+         "Swish",
          "HardSigmoid",
          "HardSwish"},
         &FactRules::same);

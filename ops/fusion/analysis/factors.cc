@@ -35,7 +35,10 @@ Factors factors_of(const Draft& draft, Facts* facts, ValueId value) {
   return factors;
 }
 
-bool is_about(double number, double expected) { return std::fabs(number - expected) <= 1e-6 * std::fabs(expected); }
+bool is_about(double number, double expected, std::optional<DataType> type) {
+  const double step = type == DataType::kF16 ? 0x1p-10 : type == DataType::kBF16 ? 0x1p-7 : 1e-6;
+  return std::fabs(number - expected) <= step * std::fabs(expected);
+}
 
 ValueId plus_number(const Draft& draft, Facts* facts, ValueId value, double number) {
   const Node* node = draft.maker(value, "Add");

@@ -1,6 +1,7 @@
 // A product as the numbers and the tensors that are multiplied in it, however the file nests them. Knows no pattern.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "ops/fusion/analysis/draft.h"
@@ -17,8 +18,8 @@ struct Factors {
 /// no product is its only factor.
 Factors factors_of(const Draft& draft, Facts* facts, ValueId value);
 
-/// True when `number` is `expected` within what f32 can tell.
-bool is_about(double number, double expected);
+/// True when `number` is `expected` within what numbers of the type can tell.
+bool is_about(double number, double expected, std::optional<DataType> type = DataType::kF32);
 
 /// The other operand of a sum of two where one is that number; kNoValue when it is none.
 ValueId plus_number(const Draft& draft, Facts* facts, ValueId value, double number);

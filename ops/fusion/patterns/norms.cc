@@ -1,4 +1,5 @@
-// From the last node upwards.
+// From the last node upwards. Narrow types too: their squares overflow and each step rounds, where the one operator
+// computes in f32 and rounds once. Casts to f32 and back inside the pattern are part of it.
 #include "ops/fusion/patterns/norms.h"
 
 #include <optional>
@@ -9,6 +10,21 @@
 
 namespace headway::fusion {
 namespace {
+
+bool is_narrow(std::optional<DataType> type) { return type == DataType::kF16 || type == DataType::kBF16; }
+bool is_up_to_f32(std::optional<DataType> type) { return type == DataType::kF32 || is_narrow(type); }
+
+/// What a Cast between f32 and narrow types reads; any other value itself.
+ValueId past_cast(const Draft& draft, Facts* facts, ValueId value) {
+  const Node* node = draft.maker(value, "Cast");
+  const bool numbers =
+      node != nullptr && is_up_to_f32(facts->type(value)) && is_up_to_f32(facts->type(node->inputs[0]));
+  return numbers ? node->inputs[0] : value;
+}
+/// The same of a Cast that loses nothing, which is all that may be left out of what a pattern reads.
+ValueId past_widening(const Draft& draft, Facts* facts, ValueId value) {
+  return facts->type(value) == DataType::kF32 ? past_cast(draft, facts, value) : value;
+}
 
 /// x normalised by its own mean square, before the weights.
 struct Normalised {
@@ -22,6 +38,7 @@ class NormReader {
 
   /// x / √(mean(x²) + ε), as a quotient or as a product.
   std::optional<Normalised> normalised(ValueId value) {
+    value = past_cast(draft_, &facts_, value);
     if (const Node* node = draft_.maker(value, "Div")) return with_root(node->inputs[0], node->inputs[1]);
     const Node* node = draft_.maker(value, "Mul");
     if (node == nullptr) return std::nullopt;
@@ -36,6 +53,7 @@ class NormReader {
 
   /// mean over the last axis, dims kept; its operand.
   ValueId mean_of(ValueId value) {
+    value = past_cast(draft_, &facts_, value);
     const Node* node = draft_.maker(value, "ReduceMean");
     if (node == nullptr || node->attributes.integer("keepdims", 1) == 0) return kNoValue;
     std::vector<std::int64_t> axes = node->attributes.integers("axes");
@@ -49,9 +67,20 @@ class NormReader {
     return last ? node->inputs[0] : kNoValue;
   }
 
+  /// The rows of which `value` is the distance from their mean; kNoValue: it is none.
+  ValueId centred(ValueId value) {
+    const Node* node = draft_.maker(past_cast(draft_, &facts_, value), "Sub");
+    if (node == nullptr) return kNoValue;
+    const ValueId averaged = mean_of(node->inputs[1]);
+    if (averaged == kNoValue) return kNoValue;
+    const bool own = past_widening(draft_, &facts_, averaged) == past_widening(draft_, &facts_, node->inputs[0]);
+    return own ? node->inputs[0] : kNoValue;
+  }
+
  private:
   /// r of 1 / r.
   ValueId inverse(ValueId value) {
+    value = past_cast(draft_, &facts_, value);
     if (const Node* node = draft_.maker(value, "Reciprocal")) return node->inputs[0];
     const Node* node = draft_.maker(value, "Div");
     return node != nullptr && facts_.scalar(node->inputs[0]) == 1.0 ? node->inputs[1] : kNoValue;
@@ -63,19 +92,25 @@ class NormReader {
   }
 
   std::optional<Normalised> with_root(ValueId x, ValueId root) {
+    root = past_cast(draft_, &facts_, root);
     if (const Node* node = draft_.maker(root, "Sqrt")) return with_square(x, node->inputs[0]);
     return with_square(x, power(root, 0.5));
   }
 
   /// `square` is mean(x²) + ε of that x.
   std::optional<Normalised> with_square(ValueId x, ValueId square) {
+    square = past_cast(draft_, &facts_, square);
     const Node* node = draft_.maker(square, "Add");
     if (node == nullptr) return std::nullopt;
     for (const std::size_t k : {0, 1}) {
       const auto epsilon = facts_.scalar(node->inputs[k]);
       if (!epsilon || !(*epsilon >= 0)) continue;
       const ValueId squared = mean_of(node->inputs[1 - k]);
-      if (squared != kNoValue && base_of_power(draft_, &facts_, squared, 2) == x) return Normalised{x, *epsilon};
+      if (squared == kNoValue) continue;
+      // Either may be read through a Cast of its own.
+      const ValueId base = base_of_power(draft_, &facts_, past_cast(draft_, &facts_, squared), 2);
+      if (base == kNoValue) continue;
+      if (past_widening(draft_, &facts_, base) == past_widening(draft_, &facts_, x)) return Normalised{x, *epsilon};
     }
     return std::nullopt;
   }
@@ -84,12 +119,12 @@ class NormReader {
   Facts& facts_;
 };
 
-/// A constant f32 [N] with N the last dim of x.
+/// A constant [N] of x's type with N the last dim of x.
 bool is_row(const Draft& draft, Facts* facts, ValueId constant, ValueId x) {
   const Tensor* tensor = draft.constant(constant);
   const auto width = facts->dim(x, -1);
-  return tensor != nullptr && tensor->type() == DataType::kF32 && tensor->dims().rank() == 1 && width &&
-         width->is(tensor->dims()[0]);
+  return tensor != nullptr && is_up_to_f32(tensor->type()) && tensor->type() == facts->type(x) &&
+         tensor->dims().rank() == 1 && width && width->is(tensor->dims()[0]);
 }
 
 /// y · w or w · y with w of the length of y's last axis.
@@ -114,7 +149,10 @@ bool fuse_norm(int index, Draft* draft, Facts* facts, FusedGroup* group) {
   NormReader reader(*draft, facts);
   const ValueId result = last.outputs[0];
   const auto replace = [&](const char* op, std::vector<ValueId> inputs, double epsilon) {
-    if (facts->type(inputs[0]) != DataType::kF32) return false;
+    // In the type of the result, f32 rows read before they are widened if that is narrow.
+    const auto type = facts->type(result);
+    if (facts->type(inputs[0]) != type) inputs[0] = past_widening(*draft, facts, inputs[0]);
+    if (!is_up_to_f32(type) || facts->type(inputs[0]) != type) return false;
     const ValueId fused =
         draft
             ->add_node({op,
@@ -134,20 +172,25 @@ bool fuse_norm(int index, Draft* draft, Facts* facts, FusedGroup* group) {
       const auto scaled = weighted(*draft, facts, last.inputs[k]);
       if (!scaled || !is_row(*draft, facts, last.inputs[1 - k], last.inputs[k])) continue;
       const auto inner = reader.normalised(scaled->value);
-      const Node* centred = inner ? draft->maker(inner->x, "Sub") : nullptr;
-      if (centred == nullptr || reader.mean_of(centred->inputs[1]) != centred->inputs[0]) continue;
-      return replace("LayerNormalization", {centred->inputs[0], scaled->weight, last.inputs[1 - k]}, inner->epsilon);
+      const ValueId rows = inner ? reader.centred(inner->x) : kNoValue;
+      if (rows == kNoValue) continue;
+      return replace("LayerNormalization", {rows, scaled->weight, last.inputs[1 - k]}, inner->epsilon);
     }
     return false;
   }
   const auto scaled = weighted(*draft, facts, result);
   const auto inner = scaled ? reader.normalised(scaled->value) : std::nullopt;
   if (!inner) return false;
-  // Of a layer normalisation this is the inside; without a bias there is no node for it.
-  if (const Node* centred = draft->maker(inner->x, "Sub")) {
-    if (reader.mean_of(centred->inputs[1]) == centred->inputs[0]) return false;
+  const ValueId rows = reader.centred(inner->x);
+  if (rows == kNoValue) return replace("RMSNormalization", {inner->x, scaled->weight}, inner->epsilon);
+  // Of a layer normalisation with a bias this is the inside.
+  if (draft->has_one_consumer(result)) {
+    const Node& reader_of_it = draft->node(draft->consumers(result)[0]);
+    for (const ValueId other : reader_of_it.inputs) {
+      if (reader_of_it.op == "Add" && other != result && is_row(*draft, facts, other, result)) return false;
+    }
   }
-  return replace("RMSNormalization", {inner->x, scaled->weight}, inner->epsilon);
+  return replace("LayerNormalization", {rows, scaled->weight}, inner->epsilon);
 }
 
 }  // namespace headway::fusion

@@ -1,9 +1,10 @@
 // Layer normalisation and RMS normalisation as exporters take them apart:
 //
 //   RMS    x · 1/√(mean(x²) + ε) · w                          with 1/√ as Div, Reciprocal or Pow, or x / √
-//   layer  (x − mean(x)) / √(mean((x − mean(x))²) + ε) · w + b
+//   layer  (x − mean(x)) / √(mean((x − mean(x))²) + ε) · w, perhaps + b
 //
-// means over the last axis, w and b of its length. Decides whether it is one.
+// means over the last axis, w and b of its length; f32, f16 or bf16, with Casts to f32 and back. Decides whether it is
+// one.
 #pragma once
 
 #include "headway/fusion.h"

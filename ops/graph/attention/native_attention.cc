@@ -117,7 +117,11 @@ class AttentionPlan : public NodePlan {
     args.key_lengths = optional_input(inputs, kAt.key_lengths);
     args.offsets = optional_input(inputs, kAt.offsets);
     args.out = with_heads(outputs[0], layout_.out);
-    if (spec.scores_output != ScoresOutput::kNone) args.scores = with_heads(outputs[1], {});
+    if (spec.scores_output == ScoresOutput::kMeanProbabilities) {
+      args.scores = outputs[1].reshaped({spec.batch, spec.query_len, spec.key_len});  // without B: one batch entry
+    } else if (spec.scores_output != ScoresOutput::kNone) {
+      args.scores = with_heads(outputs[1], {});
+    }
     attention_.run(args, context.workspace, context.threads, context.profiler);
   }
 

@@ -1,9 +1,11 @@
 // The onnx.Attention operator (ai.onnx 23 to 25): inputs and outputs in ONNX's order, see onnx_attention_spec_op.h.
-// Decides what is copied: past and new keys once, into the present that is read afterwards; and narrow types to f32.
+// Decides what is copied: past and new keys once, into the present that is read afterwards; and f16, or types that
+// differ, to f32 and the result back. bf16 alone is read where it lies.
 #include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "ops/attention/check_args.h"
 #include "ops/attention/spec.h"
 #include "ops/base/narrow.h"
 #include "ops/base/workspace_layout.h"
@@ -38,18 +40,25 @@ class OnnxAttentionPlan : public NodePlan {
     const AttentionSpec& c = a_.core;
     const Dims key{c.batch, *c.num_kv_heads, c.key_len, c.head_dim};
     const Dims value{c.batch, *c.num_kv_heads, c.key_len, *c.value_head_dim};
-    const bool narrow = a_.arithmetic == OnnxArithmetic::kPerOpRounding;
+    const DataType core = c.type;
+    const bool per_op = a_.arithmetic == OnnxArithmetic::kPerOpRounding;
+    const bool native = a_.arithmetic == OnnxArithmetic::kNative;
+    // Whether a tensor of that type is read or written through a copy of the core's type.
+    const auto converts = [&](DataType type) { return per_op || (native && type != core); };
     const DataType given = c.mask == MaskKind::kNone ? DataType::kF32 : node.inputs[At::kMask].type;
-    mask_ = book(&book_, c.mask == MaskKind::kAdditive && (given != DataType::kF32 || a_.pads_mask), DataType::kF32,
+    const bool mask_fits = given == DataType::kF32 || (given == DataType::kBF16 && core == DataType::kBF16);
+    mask_ = book(&book_, c.mask == MaskKind::kAdditive && (!mask_fits || a_.pads_mask), DataType::kF32,
                  mask_dims(node, a_));
     offsets_ = book(&book_, a_.gives_offsets, DataType::kI64, {c.batch});
     past_key_ = book(&book_, a_.has_past && a_.outputs <= At::kPresentKey, a_.type, key);
     past_value_ = book(&book_, a_.has_past && a_.outputs <= At::kPresentValue, a_.value_type, value);
-    query_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, c.head_dim});
-    key_ = book(&book_, narrow, DataType::kF32, key);
-    value_ = book(&book_, narrow, DataType::kF32, value);
-    out_ = book(&book_, narrow, DataType::kF32, {c.batch, c.num_heads, c.query_len, *c.value_head_dim});
-    scores_ = book(&book_, narrow && c.scores_output != ScoresOutput::kNone, DataType::kF32,
+    query_ = book(&book_, converts(a_.type), DataType::kF32, {c.batch, c.num_heads, c.query_len, c.head_dim});
+    key_ = book(&book_, converts(a_.type), DataType::kF32, key);
+    value_ = book(&book_, converts(a_.value_type), DataType::kF32, value);
+    out_ = book(&book_, converts(a_.type), DataType::kF32, {c.batch, c.num_heads, c.query_len, *c.value_head_dim});
+    // Scores of the core are f32 whatever its type.
+    const bool narrow_scores = per_op || (native && a_.type != DataType::kF32);
+    scores_ = book(&book_, narrow_scores && c.scores_output != ScoresOutput::kNone, DataType::kF32,
                    {c.batch, c.num_heads, c.query_len, c.key_len});
     if (a_.arithmetic == OnnxArithmetic::kNative) {
       AttentionOptions options{.implementation = node.attributes.text("implementation", "")};
@@ -64,11 +73,15 @@ class OnnxAttentionPlan : public NodePlan {
   }
 
   std::string explain() const override {
-    std::string text =
-        native_ ? native_->explain()
-        : a_.arithmetic == OnnxArithmetic::kDouble
-            ? "reference: double precision"
-            : std::string("rounded: ") + type_name(a_.type) + " with a softmax in " + type_name(a_.softmax_type);
+    std::string text;
+    if (native_) {
+      if (query_.used || value_.used) text = std::string(type_name(a_.type)) + " widened to f32, ";
+      text += native_->explain();
+    } else if (a_.arithmetic == OnnxArithmetic::kDouble) {
+      text = "reference: double precision";
+    } else {
+      text = std::string("rounded: ") + type_name(a_.type) + " with a softmax in " + type_name(a_.softmax_type);
+    }
     if (a_.has_past) text += ", a past of " + std::to_string(a_.past) + " keys";
     return text;
   }
@@ -87,7 +100,7 @@ class OnnxAttentionPlan : public NodePlan {
     check_lengths(args.key_lengths);
     switch (a_.arithmetic) {
       case OnnxArithmetic::kNative:
-        return native_->run(args, context.workspace + book_.bytes(), context.threads, context.profiler);
+        return run_native(context, args);
       case OnnxArithmetic::kDouble:
         return run_double(context, args);
       case OnnxArithmetic::kPerOpRounding:
@@ -160,9 +173,37 @@ class OnnxAttentionPlan : public NodePlan {
   }
 
   void run_double(const RunContext& context, const AttentionArgs& args) const {
+    check_mask(rounded_.core, args.mask);
     each_row(context.threads, [&](std::int64_t b, std::int64_t h, std::int64_t i, int) {
       reference_attention_rows(rounded_.core, args, {b, h, i, i + 1});
     });
+  }
+
+  /// Between any two float types, heads side by side.
+  static void convert_heads(const ConstTensorView& from, const TensorView& to, const Threads& threads) {
+    const std::int64_t heads = to.dims[1];
+    threads.parallel_for(to.dims[0] * heads, [&](std::int64_t task, int) {
+      const std::int64_t b = task / heads, h = task % heads;
+      convert_view(from.selected(0, b).selected(0, h), to.selected(0, b).selected(0, h));
+    });
+  }
+
+  void run_native(const RunContext& context, AttentionArgs args) const {
+    const TensorView out = args.out;
+    const TensorView scores = args.scores;
+    const auto widen = [&](const WorkspaceSlot& slot, ConstTensorView* view) {
+      if (!slot.used) return;
+      convert_heads(*view, slot.in(context.workspace), context.threads);
+      *view = slot.in(context.workspace);
+    };
+    widen(query_, &args.query);
+    widen(key_, &args.key);
+    widen(value_, &args.value);
+    if (out_.used) args.out = out_.in(context.workspace);
+    if (scores_.used) args.scores = scores_.in(context.workspace);
+    native_->run(args, context.workspace + book_.bytes(), context.threads, context.profiler);
+    if (out_.used) convert_heads(args.out, out, context.threads);
+    if (scores_.used) convert_heads(args.scores, scores, context.threads);
   }
 
   /// `from` times the scale in f32, each product rounded.
@@ -188,6 +229,7 @@ class OnnxAttentionPlan : public NodePlan {
     args.value = own(value_);
     args.out = own(out_);
     if (scores_.used) args.scores = own(scores_);
+    check_args(rounded_.core, args);
     float* const scratch = reinterpret_cast<float*>(context.workspace + book_.bytes());
     each_row(context.threads, [&](std::int64_t b, std::int64_t h, std::int64_t i, int worker) {
       rounded_attention_row(rounded_, args, b, h, i, scratch + static_cast<std::size_t>(worker) * scratch_floats());

@@ -47,7 +47,7 @@ ScoresOutput scores_mode(std::int64_t mode) {
   return kModes[mode];
 }
 
-OnnxArithmetic arithmetic_of(const OnnxAttention& a) {
+OnnxArithmetic arithmetic_of(const OnnxAttention& a, bool per_op_rounding) {
   const bool any_double = a.type == DataType::kF64 || a.value_type == DataType::kF64;
   if (any_double) {
     require(a.type == a.value_type, kOp, " V is ", type_name(a.value_type), ", expected ", type_name(a.type), " as Q");
@@ -55,7 +55,7 @@ OnnxArithmetic arithmetic_of(const OnnxAttention& a) {
   }
   const bool wide = a.softmax_type == DataType::kF32 || a.softmax_type == DataType::kF64;
   const bool f32 = a.type == DataType::kF32 && a.value_type == DataType::kF32;
-  return f32 && wide ? OnnxArithmetic::kNative : OnnxArithmetic::kPerOpRounding;
+  return per_op_rounding && !(f32 && wide) ? OnnxArithmetic::kPerOpRounding : OnnxArithmetic::kNative;
 }
 
 void read_types(const NodeContext& node, OnnxAttention* a) {
@@ -70,7 +70,9 @@ void read_types(const NodeContext& node, OnnxAttention* a) {
   a->type = node.inputs[At::kQuery].type;
   a->value_type = node.inputs[At::kValue].type;
   a->softmax_type = softmax_type(node.attributes.integer("softmax_precision", 0), a->type);
-  a->arithmetic = arithmetic_of(*a);
+  a->arithmetic = arithmetic_of(*a, node.attributes.integer("per_op_rounding", 0) != 0);
+  const bool all_bf16 = a->type == DataType::kBF16 && a->value_type == DataType::kBF16;
+  if (all_bf16 && a->arithmetic == OnnxArithmetic::kNative) a->core.type = DataType::kBF16;
 }
 
 void read_sizes(const NodeContext& node, OnnxAttention* a) {

@@ -15,9 +15,9 @@ struct OnnxAttentionAt {
 
 /// How the numbers are computed.
 enum class OnnxArithmetic {
-  kNative,         ///< f32 throughout: headway::Attention
+  kNative,         ///< headway::Attention on f32 or bf16; narrow types are widened and the result is rounded once
   kDouble,         ///< f64 throughout: the reference
-  kPerOpRounding,  ///< f16 or bf16, or a softmax narrower than its inputs: every step rounded
+  kPerOpRounding,  ///< every step rounded, as the operator's function body writes it: attribute per_op_rounding
 };
 
 struct OnnxAttention {

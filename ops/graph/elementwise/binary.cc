@@ -112,6 +112,47 @@ OpFunctions many(KernelOf kernel_of, bool mean = false) {
               }};
 }
 
+/// Σ of many narrow tensors, or their mean: in f32, rounded once.
+template <class T>
+void sum_in_f32(const RunContext& context, const std::vector<BroadcastLoop>& loops, Inputs inputs, const TensorView& y,
+                bool mean) {
+  auto* const sum = reinterpret_cast<float*>(context.workspace);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const T* const x = inputs[i].as<T>();
+    const std::int64_t step = loops[i].step(0);
+    loops[i].run(context.threads, [&](const BroadcastLoop::Piece& piece) {
+      for (std::int64_t k = 0; k < piece.n; ++k) {
+        const float value = widen(x[piece.operand[0] + k * step]);
+        float& to = sum[piece.out + k];
+        to = i == 0 ? value : to + value;
+      }
+    });
+  }
+  const float count = mean ? static_cast<float>(inputs.size()) : 1;
+  for (std::int64_t k = 0; k < y.count(); ++k) y.as<T>()[k] = convert<T>(sum[k] / count);
+}
+
+OpFunctions sum_of_many(bool mean) {
+  OpFunctions functions = many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>, mean);
+  functions.plan = [mean, wide = functions.plan](const char* op, const NodeContext& node,
+                                                 const Infos& outputs) -> std::unique_ptr<NodePlan> {
+    const DataType type = outputs[0].type;
+    if (type != DataType::kF16 && type != DataType::kBF16) return wide(op, node, outputs);
+    std::vector<BroadcastLoop> loops;
+    for (const TensorInfo& input : node.inputs) loops.emplace_back(BroadcastLoop(outputs[0].dims, {input.dims}));
+    const auto run = [=](const RunContext& context, Inputs inputs, Outputs results) {
+      if (type == DataType::kF16) {
+        sum_in_f32<Float16>(context, loops, inputs, results[0], mean);
+      } else {
+        sum_in_f32<BFloat16>(context, loops, inputs, results[0], mean);
+      }
+    };
+    const auto bytes = static_cast<std::size_t>(element_count(outputs[0].dims)) * sizeof(float);
+    return make_plan(run, [bytes](int) { return bytes; });
+  };
+  return functions;
+}
+
 /// Mod's two meanings are told apart by an attribute.
 OpFunctions mod() {
   return {.infer =
@@ -140,8 +181,8 @@ void add_binary_ops(Registry* registry) {
   registry->add(make_op("Mod", mod()));
   registry->add(make_op("Max", many(plain_kernel<arithmetic::Max>)));
   registry->add(make_op("Min", many(plain_kernel<arithmetic::Min>)));
-  registry->add(make_op("Sum", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>)));
-  registry->add(make_op("Mean", many(hot_kernel<arithmetic::Add, &ElementwiseKernels::add>, true)));
+  registry->add(make_op("Sum", sum_of_many(false)));
+  registry->add(make_op("Mean", sum_of_many(true)));
 }
 
 }  // namespace headway

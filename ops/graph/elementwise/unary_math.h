@@ -128,16 +128,19 @@ struct Round {
     return std::nearbyint(x);
   }
 };
-/// x·Φ(x), by the complement so that nothing cancels left of 0.
+/// x·Φ(x), by the complement so that nothing cancels left of 0. −inf gives −0, the limit, where the product would be
+/// NaN.
 struct Gelu {
   template <class T>
   T operator()(T x) const {
+    if (std::isinf(x)) return x > 0 ? x : -T{0};
     return x * std::erfc(-x * std::numbers::sqrt2_v<T> / 2) / 2;
   }
 };
 struct GeluTanh {
   template <class T>
   T operator()(T x) const {
+    if (std::isinf(x)) return x > 0 ? x : -T{0};
     const T two_u = 2 * std::sqrt(2 / std::numbers::pi_v<T>) * x * (1 + static_cast<T>(0.044715) * x * x);
     return x * Sigmoid()(two_u);
   }

@@ -20,7 +20,11 @@ struct NormSpec {
   int axis = 0;
   std::int64_t rows = 0, length = 0;
   Affine scale = Affine::kNone, bias = Affine::kNone;
-  DataType type = DataType::kF32;
+  DataType type = DataType::kF32;      // of the rows
+  DataType out_type = DataType::kF32;  // of scale, bias and the output
+
+  bool is_broadcast() const { return scale == Affine::kBroadcast || bias == Affine::kBroadcast; }
+  bool is_double() const { return type == DataType::kF64; }
 };
 
 std::int64_t product(const Dims& dims, int begin, int end) {
@@ -29,9 +33,12 @@ std::int64_t product(const Dims& dims, int begin, int end) {
   return n;
 }
 
+/// ONNX Runtime's own operator, whose scale may have another type than the rows; its output has that type.
+bool takes_other_scale(std::string_view op) { return op.ends_with("SimplifiedLayerNormalization"); }
+
 Affine affine_of(const char* op, const NodeContext& node, std::size_t input, int axis) {
   if (!has_input(node, input)) return Affine::kNone;
-  check_same_type(op, node, 0, input);
+  if (input != 1 || !takes_other_scale(op)) check_same_type(op, node, 0, input);
   const Dims& x = node.inputs[0].dims;
   const Dims& given = node.inputs[input].dims;
   require(broadcast_dims(op, x, given) == x, op, " input ", input, " has dims ", given, ", expected to broadcast to ",
@@ -57,6 +64,9 @@ NormSpec spec_of(const char* op, const NodeContext& node, bool rms) {
   // A bias for the row comes after a scale that is not.
   if (spec.scale == Affine::kBroadcast && spec.bias == Affine::kRow) spec.bias = Affine::kBroadcast;
   spec.type = node.inputs[0].type;
+  spec.out_type = node.inputs[1].type;
+  check_type(op, node, 1, kFloatTypes);
+  if (spec.type == DataType::kF64 || spec.out_type == DataType::kF64) check_same_type(op, node, 0, 1);
   return spec;
 }
 
@@ -77,39 +87,41 @@ void store(const TensorView& view, std::int64_t i, double value) {
 }
 
 struct Memory {
-  std::size_t row_bytes;  // of one row in its compute type, rounded up to a line
+  std::size_t row_bytes;       // of one row in the type it is computed in, rounded up to a line
+  std::size_t wide_bytes = 0;  // of the whole output, where it is narrow and scale or bias stretch over rows
 
   explicit Memory(const NormSpec& spec) {
-    const std::size_t element = spec.type == DataType::kF64 ? sizeof(double) : sizeof(float);
-    row_bytes = (static_cast<std::size_t>(spec.length) * element + 63) / 64 * 64;
+    const std::size_t element = spec.is_double() ? sizeof(double) : sizeof(float);
+    row_bytes = line(static_cast<std::size_t>(spec.length) * element);
+    const bool narrow = spec.out_type == DataType::kF16 || spec.out_type == DataType::kBF16;
+    if (narrow && spec.is_broadcast()) wide_bytes = row_bytes * static_cast<std::size_t>(spec.rows);
   }
-  // Scale, bias, then a row a worker: what halves are converted to.
-  std::size_t bytes(int workers) const { return row_bytes * static_cast<std::size_t>(workers + 2); }
+  // The wide output, scale, bias, then a row per worker: what halves are converted to.
+  std::size_t bytes(int workers) const { return wide_bytes + row_bytes * static_cast<std::size_t>(workers + 2); }
+  static std::size_t line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 };
 
-/// T's own memory when T is computed as it is, else a converted copy.
-template <class T, class C = ComputeType<T>>
+/// V's own memory when V is computed as it is, else a converted copy.
+template <class V, class C>
 const C* in_compute_type(const ConstTensorView& view, Affine kind, std::int64_t n, std::byte* scratch) {
   if (kind != Affine::kRow) return nullptr;
-  if constexpr (std::is_same_v<T, C>) {
-    return view.as<T>();
+  if constexpr (std::is_same_v<V, C>) {
+    return view.as<V>();
   } else {
     auto* copied = reinterpret_cast<C*>(scratch);
-    for (std::int64_t i = 0; i < n; ++i) copied[i] = widen(view.as<T>()[i]);
+    for (std::int64_t i = 0; i < n; ++i) copied[i] = widen(view.as<V>()[i]);
     return copied;
   }
 }
 
-/// What stretches over the rows otherwise is applied to the whole output.
-template <class T, class F>
-void apply(const BroadcastLoop& loop, const ConstTensorView& operand, const TensorView& y, const Threads& threads,
-           F f) {
-  const T* b = operand.as<T>();
-  T* out = y.as<T>();
+/// What stretches over the rows otherwise is applied to the whole output, before that is rounded to its type.
+template <class V, class C, class F>
+void apply(const BroadcastLoop& loop, const ConstTensorView& operand, C* out, const Threads& threads, F f) {
+  const V* b = operand.as<V>();
   loop.run(threads, [&](const BroadcastLoop::Piece& piece) {
     for (std::int64_t i = 0; i < piece.n; ++i) {
-      T& value = out[piece.out + i];
-      value = convert<T>(f(widen(value), widen(b[piece.operand[0] + i * loop.step(0)])));
+      C& value = out[piece.out + i];
+      value = f(value, static_cast<C>(widen(b[piece.operand[0] + i * loop.step(0)])));
     }
   });
 }
@@ -134,8 +146,14 @@ class NormPlan final : public NodePlan {
   std::size_t workspace_bytes(int workers) const override { return memory_.bytes(workers); }
 
   void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
-    visit_type(spec_.type, [&](auto kind) {
-      if constexpr (kIsFloat<decltype(kind)>) run_typed<decltype(kind)>(context, inputs, outputs);
+    if (spec_.is_double()) return run_typed<double, double, double>(context, inputs, outputs);
+    visit_type(spec_.type, [&](auto rows) {
+      visit_type(spec_.out_type, [&](auto result) {
+        using T = decltype(rows);
+        using V = decltype(result);
+        constexpr bool kWide = std::is_same_v<T, double> || std::is_same_v<V, double>;
+        if constexpr (kIsFloat<T> && kIsFloat<V> && !kWide) run_typed<T, V, float>(context, inputs, outputs);
+      });
     });
   }
 
@@ -145,37 +163,49 @@ class NormPlan final : public NodePlan {
     return BroadcastLoop(node.inputs[0].dims, {node.inputs[input].dims});
   }
 
-  template <class T>
+  /// Rows of T computed in C, scale, bias and output of V. Nothing is rounded to V before the end.
+  template <class T, class V, class C>
   void run_typed(const RunContext& context, Inputs inputs, Outputs outputs) const {
-    using C = ComputeType<T>;
     const std::int64_t n = spec_.length;
     if (n == 0 || spec_.rows == 0) return;
-    const C* scale = in_compute_type<T>(inputs[1], spec_.scale, n, context.workspace);
-    const C* bias = in_compute_type<T>(optional_input(inputs, 2), spec_.bias, n, context.workspace + memory_.row_bytes);
+    std::byte* const rows = context.workspace + memory_.wide_bytes;
+    const C* scale = in_compute_type<V, C>(inputs[1], spec_.scale, n, rows);
+    const C* bias = in_compute_type<V, C>(optional_input(inputs, 2), spec_.bias, n, rows + memory_.row_bytes);
+    // The whole result in C, or null where a row at a time is rounded.
+    C* whole = reinterpret_cast<C*>(context.workspace);
+    if constexpr (std::is_same_v<V, C>) {
+      whole = outputs[0].as<C>();
+    } else if (memory_.wide_bytes == 0) {
+      whole = nullptr;
+    }
     const MomentOutputs moments = moments_of(outputs);
     const std::int64_t block = std::max<std::int64_t>(1, 8192 / n);
     context.threads.parallel_for((spec_.rows + block - 1) / block, [&](std::int64_t task, int worker) {
-      auto* scratch =
-          reinterpret_cast<C*>(context.workspace + memory_.row_bytes * static_cast<std::size_t>(worker + 2));
+      auto* scratch = reinterpret_cast<C*>(rows + memory_.row_bytes * static_cast<std::size_t>(worker + 2));
       for (std::int64_t r = task * block; r < std::min(spec_.rows, (task + 1) * block); ++r) {
-        const T* x = inputs[0].as<T>() + r * n;
-        T* y = outputs[0].as<T>() + r * n;
-        Moments<C> m;
+        const T* given = inputs[0].as<T>() + r * n;
+        C* const y = whole != nullptr ? whole + r * n : scratch;
+        const C* x = y;
         if constexpr (std::is_same_v<T, C>) {
-          m = kind_(NormArgs<C>{x, y, scale, bias, n});
+          x = given;
         } else {
-          for (std::int64_t i = 0; i < n; ++i) scratch[i] = widen(x[i]);
-          m = kind_(NormArgs<C>{scratch, scratch, scale, bias, n});
-          for (std::int64_t i = 0; i < n; ++i) y[i] = convert<T>(scratch[i]);
+          for (std::int64_t i = 0; i < n; ++i) y[i] = widen(given[i]);
         }
+        const Moments<C> m = kind_(NormArgs<C>{x, y, scale, bias, n});
+        if (whole == nullptr) round_to<V>(y, outputs[0].as<V>() + r * n, n);
         if (moments.mean) store(moments.mean, r, static_cast<double>(m.mean));
         if (moments.inverse_std) store(moments.inverse_std, r, static_cast<double>(m.inverse_std));
       }
     });
-    if (spec_.scale == Affine::kBroadcast)
-      apply<T>(scale_loop_, inputs[1], outputs[0], context.threads, arithmetic::Mul());
-    if (spec_.bias == Affine::kBroadcast)
-      apply<T>(bias_loop_, inputs[2], outputs[0], context.threads, arithmetic::Add());
+    if (!spec_.is_broadcast()) return;
+    if (spec_.scale == Affine::kBroadcast) apply<V>(scale_loop_, inputs[1], whole, context.threads, arithmetic::Mul());
+    if (spec_.bias == Affine::kBroadcast) apply<V>(bias_loop_, inputs[2], whole, context.threads, arithmetic::Add());
+    if (memory_.wide_bytes != 0) round_to<V>(whole, outputs[0].as<V>(), spec_.rows * n);
+  }
+
+  template <class V, class C>
+  static void round_to(const C* from, V* to, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = convert<V>(from[i]);
   }
 
   MomentOutputs moments_of(Outputs outputs) const {
@@ -198,7 +228,7 @@ OpFunctions norm(bool rms, int most_outputs) {
             const NormSpec spec = spec_of(op, node, rms);
             require(node.num_outputs <= most_outputs, op, " has ", node.num_outputs, " outputs, expected at most ",
                     most_outputs);
-            Infos outputs{node.inputs[0]};
+            Infos outputs{{spec.out_type, node.inputs[0].dims}};
             Dims moments = node.inputs[0].dims;
             for (int a = spec.axis; a < moments.rank(); ++a) moments[a] = 1;
             for (int i = 1; i < node.num_outputs; ++i) outputs.push_back({stash_type(op, node), moments});

@@ -2,9 +2,9 @@
 // operator.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
+#include "ops/base/wide_norm.h"
 #include "ops/simd/norm.h"
 
 namespace headway {
@@ -36,19 +36,8 @@ struct NormKind {
   }
 
   Moments<double> operator()(const NormArgs<double>& a) const {
-    const auto n = static_cast<double>(a.n);
-    double mean = 0;
-    for (std::int64_t i = 0; i < a.n && !rms; ++i) mean += a.x[i] / n;
-    double squares = 0;
-    for (std::int64_t i = 0; i < a.n; ++i) squares += (a.x[i] - mean) * (a.x[i] - mean);
-    const double inverse_std = 1 / std::sqrt(squares / n + static_cast<double>(epsilon));
-    for (std::int64_t i = 0; i < a.n; ++i) {
-      double y = (a.x[i] - mean) * inverse_std;
-      if (a.scale != nullptr) y *= a.scale[i];
-      if (a.bias != nullptr) y += a.bias[i];
-      a.y[i] = y;
-    }
-    return {mean, inverse_std};
+    const WideMoments m = wide_norm(WideNormRow<double>{a.x, a.y, a.scale, a.bias, a.n, double{epsilon}}, rms);
+    return {m.mean, m.inverse_std};
   }
 };
 

@@ -1,5 +1,6 @@
 // Reductions over any axes: ReduceSum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp. Decides the order of
 // the axes and of the additions, by shape alone; what is done to the elements is reduction.h.
+#include <algorithm>
 #include <array>
 
 #include "ops/base/numeric.h"
@@ -72,6 +73,9 @@ Shape shape_of(const Dims& dims, std::uint32_t axes) {
   return shape;
 }
 
+/// Elements that are taken together before they join the rest, by pairs of blocks.
+constexpr std::int64_t kBlock = 1024;
+
 /// One output: runs of the innermost axis, one after the other.
 template <class T, class R>
 T reduce_one(const T* x, const Shape& shape) {
@@ -95,17 +99,40 @@ T reduce_one(const T* x, const Shape& shape) {
     }
   };
   // Four at a time, so that one addition need not wait for the one before it.
-  R parts[4] = {make(), make(), make(), make()};
-  for (std::int64_t i = 0; i < shape.elements; i += shape.run) {
-    const T* at = x + shape.gone.offset(i);
+  const R empty = make();
+  R parts[4] = {empty, empty, empty, empty};
+  const auto take = [&](const T* at, std::int64_t n) {
     std::int64_t k = 0;
-    for (; k + 4 <= shape.run; k += 4) {
+    for (; k + 4 <= n; k += 4) {
       for (int p = 0; p < 4; ++p) parts[p].add(reduction::accumulated(at[(k + p) * shape.run_stride]));
     }
-    for (; k < shape.run; ++k) parts[0].add(reduction::accumulated(at[k * shape.run_stride]));
+    for (; k < n; ++k) parts[0].add(reduction::accumulated(at[k * shape.run_stride]));
+  };
+  const auto joined = [&] {
+    for (int p = 1; p < 4; ++p) parts[0].join(parts[p]);
+    return parts[0];
+  };
+  if (shape.elements <= kBlock) {
+    for (std::int64_t i = 0; i < shape.elements; i += shape.run) take(x + shape.gone.offset(i), shape.run);
+    return convert<T>(joined().result(shape.elements));
   }
-  for (int p = 1; p < 4; ++p) parts[0].join(parts[p]);
-  return convert<T>(parts[0].result(shape.elements));
+  reduction::Pairwise<R> blocks(empty);
+  std::int64_t in_block = 0;
+  for (std::int64_t i = 0; i < shape.elements; i += shape.run) {
+    const T* at = x + shape.gone.offset(i);
+    for (std::int64_t k = 0; k < shape.run;) {
+      const std::int64_t n = std::min(shape.run - k, kBlock - in_block);
+      take(at + k * shape.run_stride, n);
+      k += n;
+      in_block += n;
+      if (in_block < kBlock) continue;
+      blocks.take(joined());
+      std::fill_n(parts, 4, empty);
+      in_block = 0;
+    }
+  }
+  blocks.take(joined());
+  return convert<T>(blocks.total().result(shape.elements));
 }
 
 using ReduceKernel = void (*)(const ConstTensorView& x, const TensorView& y, const Shape& shape, std::int64_t begin,

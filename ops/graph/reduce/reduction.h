@@ -1,5 +1,5 @@
-// What the reductions do with one element after the other. Sums of floats run in f64: a long row of f32 then rounds
-// once. Integers wrap around. Knows no tensor.
+// What the reductions do with one element after the other. Sums of floats run in f64: a long row of a narrower type
+// then rounds once, and squares of f32 do not overflow. Integers wrap around. Knows no tensor.
 #pragma once
 
 #include <algorithm>
@@ -103,11 +103,47 @@ struct LogSum : Sum<A> {
 /// Around the largest element, which the constructor is given, so that nothing overflows.
 template <class A>
 struct LogSumExp {
-  A max, sum{};
+  A max{}, sum{};
+  LogSumExp() = default;
   LogSumExp(A largest, int) : max(std::isinf(largest) && largest < 0 ? A{} : largest) {}
   void add(A x) { sum += x == max ? A{1} : std::exp(x - max); }
   void join(const LogSumExp& other) { sum += other.sum; }
   A result(std::int64_t) const { return std::log(sum) + max; }
+};
+
+/// Blocks joined like the digits of a binary counter, so that the rounding of a sum grows with the logarithm of their
+/// number.
+template <class R>
+class Pairwise {
+ public:
+  explicit Pairwise(const R& empty) : empty_(empty) {}
+  void take(R block) {
+    int level = 0;
+    for (; level < kLevels - 1 && (blocks_ >> level & 1) != 0; ++level) {
+      levels_[level].join(block);
+      block = levels_[level];
+    }
+    if (level == kLevels - 1 && (blocks_ >> level) != 0) {
+      levels_[level].join(block);
+    } else {
+      levels_[level] = block;
+    }
+    ++blocks_;
+  }
+  R total() const {
+    R all = empty_;
+    for (int level = 0; level < kLevels; ++level) {
+      const bool used = level == kLevels - 1 ? (blocks_ >> level) != 0 : (blocks_ >> level & 1) != 0;
+      if (used) all.join(levels_[level]);
+    }
+    return all;
+  }
+
+ private:
+  static constexpr int kLevels = 24;  // beyond 2^23 blocks, one after the other
+  R empty_;
+  R levels_[kLevels];
+  std::int64_t blocks_ = 0;
 };
 
 }  // namespace headway::reduction

@@ -112,10 +112,21 @@ OpFunctions view(Dims (*dims_of)(const char*, const NodeContext&)) {
           .aliased_input = [](const NodeContext&) { return 0; }};
 }
 
+/// The flag is a bool of one element; the ratio beside it means nothing at inference.
+bool is_training(const char* op, const NodeContext& node) {
+  check_type(op, node, 2, {DataType::kBool});
+  require(element_count(node.inputs[2].dims) == 1, op, " training_mode has dims ", node.inputs[2].dims,
+          ", expected one element");
+  if (node.constants.size() <= 2 || !node.constants[2]) {
+    fail(ErrorCode::kUnsupported, op, " input 2 (training_mode) is computed at run time, expected a constant");
+  }
+  return node.constants[2].as<bool>()[0];
+}
+
 Infos infer_dropout(const char* op, const NodeContext& node) {
   check_inputs(op, node, 1, 3);
-  if (has_input(node, 2)) {
-    require(known_integers(op, node, 2, "training_mode").at(0) == 0, op, " training_mode is 1, expected 0");
+  if (has_input(node, 2) && is_training(op, node)) {
+    fail(ErrorCode::kUnsupported, op, " training_mode is true, expected false: nothing is dropped at inference");
   }
   Infos outputs{node.inputs[0]};
   if (node.num_outputs > 1) outputs.push_back({DataType::kBool, node.inputs[0].dims});

@@ -15,12 +15,13 @@ struct AxisSlice {
   std::int64_t count = 0;
 };
 
-/// As numpy has it: negative bounds count from the end, bounds outside are clamped.
+/// As ONNX has it: negative bounds count from the end, bounds outside are clamped, the start to [0, length] or, with a
+/// negative step, to [0, length − 1], where numpy would let it fall to −1 and take nothing.
 AxisSlice axis_slice(std::int64_t length, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  const std::int64_t low = step > 0 ? 0 : -1;
-  const std::int64_t high = step > 0 ? length : length - 1;
-  begin = std::clamp(begin < 0 ? begin + length : begin, low, high);
-  end = std::clamp(end < 0 ? end + length : end, low, high);
+  if (length == 0) return {0, 1, 0};
+  begin = std::clamp<std::int64_t>(begin < 0 ? begin + length : begin, 0, step > 0 ? length : length - 1);
+  end = step > 0 ? std::clamp<std::int64_t>(end < 0 ? end + length : end, 0, length)
+                 : std::clamp<std::int64_t>(end < 0 ? end + length : end, -1, length - 1);
   // A magnitude in unsigned numbers: the lowest step has no negative.
   const std::uint64_t distance = step > 0 ? static_cast<std::uint64_t>(std::max<std::int64_t>(end - begin, 0))
                                           : static_cast<std::uint64_t>(std::max<std::int64_t>(begin - end, 0));

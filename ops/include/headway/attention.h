@@ -45,7 +45,7 @@ enum class MaskPolarity {
   kTrueAttends,  ///< torch SDPA, ONNX, Hugging Face
   kTrueHides,    ///< torch.nn.MultiheadAttention
 };
-/// Output of a row whose every bias is −inf.
+/// Output of a row whose every bias is −inf. Where there is no key at all it is 0.
 enum class EmptyRow { kZero, kNan };
 
 /// What to write besides the output. Modes 0 and 1 are of every key below Skv, hidden or not: with them, and only

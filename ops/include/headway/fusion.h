@@ -30,13 +30,21 @@ struct MissedAttention {
   std::string edge;  ///< one line: the first edge that failed, with the name of the node it leads to
 };
 
+/// An attention operator that the file has as one node and that runs as it is: on the same engines, in its own words.
+struct NativeAttention {
+  std::string node;  ///< its name
+  std::string op;    ///< "onnx.Attention", "com.microsoft.MultiHeadAttention", …
+};
+
 struct FusionReport {
   std::vector<FusedGroup> fused;
+  std::vector<NativeAttention> native;
   std::vector<MissedAttention> missed;
 
   /// How many groups of a kind there are; "attention": Attention and MultiHeadAttention together.
   std::int64_t count(const std::string& kind) const;
-  /// A line a group of attention, a line a kind of the others with its count, a line a miss.
+  /// One line per fused attention, per kind of the others with its count, per kind of native attention with its count,
+  /// and per miss.
   std::string text() const;
 };
 

@@ -22,17 +22,17 @@
 //   Operators of ONNX as opsets 13 to 25 define them, attributes by their ONNX names; where a list was an attribute
 //   first and became an input, both are taken. Lists that decide a shape must follow from shapes or be constants.
 //     elementwise   Abs Add And Cast CastLike Ceil Clip Cos Div Equal Erf Exp Floor Gelu Greater GreaterOrEqual IsInf
-//     IsNaN
-//                   Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sin
-//                   Softplus Sqrt Sub Sum Tan Tanh Where Xor, com.microsoft.Gelu
+//                   IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign
+//                   Sin Softplus Sqrt Sub Sum Swish Tan Tanh Where Xor, com.microsoft.Gelu, com.microsoft.QuickGelu
+//                   (Softmax, and onnx.Attention: per_op_rounding = 1 rounds narrow types after every step)
 //     shapes        Concat ConstantOfShape (value is input 1) Dropout (inference) Expand Flatten Gather GatherElements
 //                   GatherND Identity If (condition, then, else) Pad Range Reshape (also by the attribute dims) Shape
 //                   Size Slice Split Squeeze Tile Transpose Trilu Unsqueeze
 //     reductions    CumSum Softmax and Reduce- L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare
 //     norms         LayerNormalization RMSNormalization SimplifiedLayerNormalization (also as com.microsoft's),
-//                   com.microsoft.SkipLayerNormalization and SkipSimplifiedLayerNormalization (f32)
+//                   com.microsoft.SkipLayerNormalization and SkipSimplifiedLayerNormalization
 //     products      Conv (1 to 3 axes) Einsum Gemm MatMul
-//   Types f32, f64, f16, bf16, i8, u8, i32, i64, bool as ONNX allows them. f16 and bf16 are computed in f32. No input
+//   Types f32, f64, f16, bf16, i8, u8, i32, i64, bool as ONNX allows them. f16 and bf16: in f32, rounded once. No input
 //   is undefined: integers wrap, x / 0 is 0, NaN is cast to 0 and what does not fit to the nearest integer.
 #pragma once
 

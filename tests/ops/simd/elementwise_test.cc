@@ -102,6 +102,13 @@ TEST(ElementwiseKernels, EdgesAndLengths) {
     EXPECT_EQ(value(kernels.gelu, kInf), kInf);
     EXPECT_EQ(value(kernels.gelu, 100), 100);
     for (const float x : {-9.0f, -1e3f, -1e20f, -kInf}) EXPECT_EQ(value(kernels.gelu, x), 0) << x;
+    EXPECT_EQ(value(kernels.gelu_tanh, kInf), kInf);
+    EXPECT_EQ(value(kernels.gelu_tanh, 1e30f), 1e30f);
+    for (const float x : {-31.0f, -1e3f, -1e20f, -kInf}) EXPECT_EQ(value(kernels.gelu_tanh, x), 0) << x;
+    EXPECT_EQ(value(kernels.sigmoid, -1e30f), 0);
+    EXPECT_EQ(value(kernels.sigmoid, 1e30f), 1);
+    EXPECT_EQ(value(kernels.tanh, 1e30f), 1);
+    EXPECT_EQ(value(kernels.erf, -1e30f), -1);
     EXPECT_EQ(value(kernels.relu, -kInf), 0);
     EXPECT_TRUE(std::isnan(value(kernels.sqrt, -1)));
     EXPECT_EQ(value(kernels.reciprocal, 0), kInf);
