@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/graph.h"
 #include "headway/operator.h"
 
@@ -30,7 +31,7 @@ struct MissedAttention {
   std::string edge;  ///< one line: the first edge that failed, with the name of the node it leads to
 };
 
-struct FusionReport {
+struct HEADWAY_API FusionReport {
   std::vector<FusedGroup> fused;
   std::vector<MissedAttention> missed;
 
@@ -43,6 +44,6 @@ struct FusionReport {
 /// The graph with everything recognised replaced; same inputs, same outputs, the same numbers within rounding, rows
 /// that see no key included. What is not recognised is left alone. `report` may be null. Constants are shared with
 /// `graph`, which may be dropped afterwards. Throws what the operators throw for a graph that is wrong.
-Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report = nullptr);
+HEADWAY_API Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report = nullptr);
 
 }  // namespace headway

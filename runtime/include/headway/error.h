@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "headway/export.h"
+
 namespace headway {
 
 enum class ErrorCode {
@@ -17,7 +19,7 @@ enum class ErrorCode {
 
 /// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
 /// expected key_len = 32"), is one line, and does not end in a full stop.
-class Error : public std::runtime_error {
+class HEADWAY_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/operator.h"
 #include "headway/tensor.h"
 
@@ -43,7 +44,7 @@ struct Node {
 };
 
 /// Built front to back: a node may only use values that exist, so a graph is acyclic by construction.
-class Graph {
+class HEADWAY_API Graph {
  public:
   /// Throws kInvalidArgument when `name` is taken.
   ValueId add_input(const std::string& name, DataType type, std::vector<SymbolicDim> dims);

@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/tensor.h"
 
 namespace headway {
 
 /// A file of named tensors, mapped read-only; the views live as long as the object. Immutable, safe to share.
-class SafetensorsFile {
+class HEADWAY_API SafetensorsFile {
  public:
   /// Throws kIo when the file cannot be opened, kInvalidArgument naming the file and both numbers for anything that
   /// cannot be right: truncated, header length beyond the file, bad JSON, unknown type, dims whose product overflows
@@ -28,17 +29,17 @@ class SafetensorsFile {
   const std::string& path() const;
 
  private:
-  struct Impl;
+  struct HEADWAY_PRIVATE Impl;
   explicit SafetensorsFile(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
 
 /// Writes to a temporary file in the same folder, then renames: `path` is either the whole new file or untouched.
 /// Views may have any strides. Throws kIo.
-void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+HEADWAY_API void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
+                                   const std::map<std::string, std::string>& metadata = {});
 
 /// Writes any bytes with the same promise: the whole new file or the old one. A device or a pipe is written straight.
-void write_file_atomically(const std::string& path, std::string_view bytes);
+HEADWAY_API void write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace headway

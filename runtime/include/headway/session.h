@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/graph.h"
 #include "headway/operator.h"
 
@@ -18,7 +19,7 @@ struct SessionOptions {
 
 /// Runs a graph. Thread-safe: any number of threads may call run() at once, each gets a workspace of its own from a
 /// pool that grows to the number of concurrent runs and no further.
-class Session {
+class HEADWAY_API Session {
  public:
   /// Validates the graph against the registry; throws kUnsupported listing every unknown operator by name and node.
   /// The registry must outlive the session.
@@ -44,7 +45,7 @@ class Session {
   std::string explain(std::span<const TensorInfo> inputs, int workers) const;
 
  private:
-  struct Impl;
+  struct HEADWAY_PRIVATE Impl;
   std::unique_ptr<Impl> impl_;
 };
 
