@@ -75,7 +75,8 @@ if(NOT SHARED)
     "#define DNNL_VERSION_MAJOR 9\n#define DNNL_VERSION_MINOR 1\n#define DNNL_VERSION_PATCH 2\n")
   file(WRITE ${work}/other/lib/libdnnl.so "")
   run_refused("oneDNN is 9.1.2 here, but headway was built with [0-9.]+: the majors must agree"
-    ${CMAKE_COMMAND} -S ${consumer} -B ${work}/other/build ${tools} -D CMAKE_PREFIX_PATH=${work}/moved\;${work}/other
+    ${CMAKE_COMMAND} -S ${consumer} -B ${work}/other/build ${tools} -D CMAKE_PREFIX_PATH=${work}/moved
+    -D CMAKE_INCLUDE_PATH=${work}/other/include -D CMAKE_LIBRARY_PATH=${work}/other/lib
     -D EXAMPLE=${work}/example.cc -D VIA=cmake -D VERSION=${VERSION} -D ONNX=OFF)
 endif()
 
