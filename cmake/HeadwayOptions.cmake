@@ -1,22 +1,24 @@
-# What a build can be told, and the flags that follow.
-option(HEADWAY_BUILD_TOOLS "The headway command" ${PROJECT_IS_TOP_LEVEL})
-option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL})
-option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL})
-option(HEADWAY_ONNX "The importer of ONNX files, which the command needs too" ${PROJECT_IS_TOP_LEVEL})
+# What a build can be told, and the flags that follow. Nothing here reaches a project that has this one inside it.
+include(CMakeDependentOption)
+
+option(HEADWAY_CORE_ONLY "Only attention and its layer: no graph, no fusion, no importer, no tools" OFF)
+set(graph "NOT HEADWAY_CORE_ONLY")
+cmake_dependent_option(HEADWAY_BUILD_TOOLS "The headway command" ${PROJECT_IS_TOP_LEVEL} ${graph} OFF)
+cmake_dependent_option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL} ${graph} OFF)
+cmake_dependent_option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL} ${graph} OFF)
+cmake_dependent_option(HEADWAY_ONNX "The importer of ONNX files, which the command needs too" ${PROJECT_IS_TOP_LEVEL}
+  ${graph} OFF)
 option(HEADWAY_FUZZ "The libFuzzer targets, for clang" OFF)
 option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)
 set(HEADWAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_VISIBILITY_PRESET default)
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+if(PROJECT_IS_TOP_LEVEL)
+  option(BUILD_SHARED_LIBS "Shared libraries instead of static ones" OFF)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
 endif()
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 # Flags of our own code; a dependency that had to be fetched does not get them.
 add_library(headway_flags INTERFACE)

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that a build from source needs, and only those that are missing: a machine that
-# has them all is never asked for rights or for a network. Knows nothing of the build itself.
+# has them all is never asked for rights or for a network. With --ci also what only .ci/run needs: the format check's
+# release of clang-format, and clang with its OpenMP and its sanitizers. Knows nothing of the build itself.
 set -euo pipefail
+ci=false
+if [[ ${1:-} == --ci ]]; then ci=true; fi
 
 packages=(
   g++ cmake ninja-build pkg-config                      # to build and to embed
   libdnnl-dev libhwy-dev                                # what the libraries link
   libprotobuf-dev protobuf-compiler libonnx-dev         # the importer of ONNX files
   libcli11-dev nlohmann-json3-dev libfmt-dev            # the command
-  libgtest-dev libbenchmark-dev clang-format            # tests, benchmarks, the format check
+  libgtest-dev libbenchmark-dev                         # tests, benchmarks
 )
 
 die() {
@@ -22,27 +25,53 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
-missing=()
-for package in "${packages[@]}"; do
-  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
-  [[ $status == installed ]] || missing+=("$package")
-done
-[[ ${#missing[@]} -gt 0 ]] || exit 0
-
 as_root=()
-if [[ $(id -u) -ne 0 ]]; then
-  command -v sudo >/dev/null || die "needs root or sudo to install: ${missing[*]}"
-  sudo -n true 2>/dev/null || [[ -t 0 ]] || die "needs root or a sudo without password to install: ${missing[*]}"
-  as_root=(sudo)
-fi
 apt() {
   ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive timeout 900 apt-get -q -y -o Acquire::Retries=3 \
     -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
-
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-echo "installing ${missing[*]}"
-apt update >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "apt-get update failed; still missing: ${missing[*]}"; }
-apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
-  { tail -n 5 "$log" >&2; die "apt-get install failed; still missing: ${missing[*]}"; }
+
+# install PACKAGE…: those of them that are missing.
+install() {
+  local missing=() package status
+  for package in "$@"; do
+    status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
+    [[ $status == installed ]] || missing+=("$package")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || die "needs root or sudo to install: ${missing[*]}"
+    sudo -n true 2>/dev/null || [[ -t 0 ]] || die "needs root or a sudo without password to install: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  echo "installing ${missing[*]}"
+  apt update >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "apt-get update failed; still missing: ${missing[*]}"; }
+  apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; die "apt-get install failed; still missing: ${missing[*]}"; }
+}
+
+# known PACKAGE…: those of them that this release of the distribution has.
+known() {
+  local package
+  for package in "$@"; do
+    if apt-cache show "$package" >/dev/null 2>&1; then echo "$package"; fi
+  done
+}
+
+clang_release() {
+  compgen -c clang++- | sed -nE 's/^clang\+\+-([0-9]+)$/\1/p' | sort -n | tail -n 1
+}
+
+install "${packages[@]}"
+if $ci; then
+  [[ -n $(clang_release) ]] || install clang
+  release=$(clang_release)
+  install "clang-$release" "libomp-$release-dev"
+  # Not every release of a distribution has these: the sanitizers came with the compiler before.
+  mapfile -t extra < <(known "libclang-rt-$release-dev" clang-format-14)
+  install ${extra[@]+"${extra[@]}"}
+  command -v clang-format-14 clang-format >/dev/null || install clang-format
+fi

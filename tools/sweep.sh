@@ -8,7 +8,7 @@ tools/install_packages.sh >&2
 log=build/sweep.log
 mkdir -p build
 echo "building the headway command; what the compiler says goes to $log" >&2
-if ! { cmake --preset release && cmake --build --preset release --target bin/headway; } >"$log" 2>&1 </dev/null; then
+if ! tools/build.sh release headway_command >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   echo "sweep.sh: the build failed; all of its output is in $log" >&2
   exit 1

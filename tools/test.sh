@@ -6,6 +6,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${HEADWAY_PRESET:-release}
 
 tools/install_packages.sh
-cmake --preset "$preset" </dev/null
-cmake --build --preset "$preset" </dev/null
+tools/build.sh "$preset"
 ctest --preset "$preset" -j 2 "$@" </dev/null

@@ -61,9 +61,9 @@ ConstTensorView integer_view(bool i32, const std::vector<std::int64_t>& wide, co
 std::string describe(const CaseShape& shape) {
   const AttentionSpec& s = shape.spec;
   std::ostringstream text;
-  text << type_name(s.type) << " B " << s.batch << " Hq " << s.num_heads << " Hkv " << s.num_kv_heads.value_or(s.num_heads) << " Sq "
-       << s.query_len << " Skv " << s.key_len << " D " << s.head_dim << " Dv " << s.value_head_dim.value_or(s.head_dim) << " "
-       << name(shape.layout);
+  text << type_name(s.type) << " B " << s.batch << " Hq " << s.num_heads << " Hkv "
+       << s.num_kv_heads.value_or(s.num_heads) << " Sq " << s.query_len << " Skv " << s.key_len << " D " << s.head_dim
+       << " Dv " << s.value_head_dim.value_or(s.head_dim) << " " << name(shape.layout);
   if (s.scale) text << " scale " << *s.scale;
   if (s.softcap > 0) text << " softcap " << s.softcap;
   text << " causal " << static_cast<int>(s.causal) << " window " << s.window.left << "," << s.window.right << " mask "

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/profiler.h"
 #include "headway/tensor.h"
 #include "headway/threads.h"
@@ -90,7 +91,7 @@ struct AttentionSpec : AttentionRules {
 /// Presets that set alignment, polarity and empty-row rule in one word: "torch_sdpa", "torch_mha", "onnx", "flash".
 /// `causal` says whether the layer is causal at all. The other rules stay. Throws kInvalidArgument for another name,
 /// listing these.
-void apply_semantics(std::string_view profile, bool causal, AttentionRules* rules);
+HEADWAY_API void apply_semantics(std::string_view profile, bool causal, AttentionRules* rules);
 
 /// The tensors of one run. All strides are free; B, H, S, D order is only the order of the view's axes.
 struct AttentionArgs {
@@ -125,7 +126,7 @@ struct AttentionOptions {
 /// destroyed, nothing else.
 /// Cost: 2·B·Hq·Sq·Skv·(D + Dv) flops and B·Hq·Sq·Skv exps, less what causal, window and lengths let it skip.
 /// Source: Vaswani et al. 2017, eq. 1; running softmax: Milakov and Gimelshein 2018.
-class Attention {
+class HEADWAY_API Attention {
  public:
   explicit Attention(const AttentionSpec& spec, const AttentionOptions& options = {});
   ~Attention();
@@ -148,10 +149,10 @@ class Attention {
 };
 
 /// Names of all implementations, best first.
-std::vector<std::string> attention_implementations();
+HEADWAY_API std::vector<std::string> attention_implementations();
 
 /// 2·B·Hq·(D + Dv)·(visible pairs by causal, window and full lengths): the flops that the mathematics needs. Throws
 /// what Attention throws for the spec.
-std::int64_t nominal_attention_flops(const AttentionSpec& spec);
+HEADWAY_API std::int64_t nominal_attention_flops(const AttentionSpec& spec);
 
 }  // namespace headway

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
+
 namespace headway {
 
 /// Of the library that is linked.
@@ -28,7 +30,7 @@ struct CpuInfo {
 };
 
 /// Thread-safe; allocates. cpu_info() throws kInvalidArgument when HEADWAY_SIMD names a target that this CPU has not.
-BuildInfo build_info();
-CpuInfo cpu_info();
+HEADWAY_API BuildInfo build_info();
+HEADWAY_API CpuInfo cpu_info();
 
 }  // namespace headway

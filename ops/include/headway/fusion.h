@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/graph.h"
 #include "headway/operator.h"
 
@@ -36,7 +37,7 @@ struct NativeAttention {
   std::string op;    ///< "onnx.Attention", "com.microsoft.MultiHeadAttention", …
 };
 
-struct FusionReport {
+struct HEADWAY_API FusionReport {
   std::vector<FusedGroup> fused;
   std::vector<NativeAttention> native;
   std::vector<MissedAttention> missed;
@@ -51,6 +52,6 @@ struct FusionReport {
 /// The graph with everything recognised replaced; same inputs, same outputs, the same numbers within rounding, rows
 /// that see no key included. What is not recognised is left alone. `report` may be null. Constants are shared with
 /// `graph`, which may be dropped afterwards. Throws what the operators throw for a graph that is wrong.
-Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report = nullptr);
+HEADWAY_API Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report = nullptr);
 
 }  // namespace headway

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "headway/export.h"
 #include "headway/fusion.h"
 #include "headway/onnx.h"
 #include "headway/operator.h"
@@ -35,7 +36,7 @@ struct ModelFacts {
 
 /// A session with all that it refers to. Immutable: what is safe for a Session from several threads is safe here.
 /// Move-only; one that was moved from can be assigned to and destroyed, nothing else.
-class Model {
+class HEADWAY_API Model {
  public:
   ~Model();
   Model(Model&&) noexcept;
@@ -57,9 +58,9 @@ class Model {
 /// listing every operator that is not known, with its nodes, before anything is fused; what the operators throw for
 /// nodes that cannot be right. Cost: the file's graph is read and its constants are mapped; weights are packed when a
 /// shape is planned.
-Model load_model(const std::string& path, const ModelOptions& options = {});
+HEADWAY_API Model load_model(const std::string& path, const ModelOptions& options = {});
 
 /// The same for a model already read, by read_onnx or from memory by parse_onnx.
-Model make_model(OnnxModel onnx, const ModelOptions& options = {});
+HEADWAY_API Model make_model(OnnxModel onnx, const ModelOptions& options = {});
 
 }  // namespace headway

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "headway/attention.h"
+#include "headway/export.h"
 
 namespace headway {
 
@@ -41,8 +42,8 @@ struct MultiHeadAttentionWeights {
 };
 
 /// Views of torch's packed in_proj_weight [3E, E] and in_proj_bias [3E] as the three it stands for.
-void split_in_proj(const ConstTensorView& in_proj_weight, const ConstTensorView& in_proj_bias,
-                   MultiHeadAttentionWeights* weights);
+HEADWAY_API void split_in_proj(const ConstTensorView& in_proj_weight, const ConstTensorView& in_proj_bias,
+                               MultiHeadAttentionWeights* weights);
 
 /// The tensors of one run.
 struct MultiHeadAttentionArgs {
@@ -62,7 +63,7 @@ struct MultiHeadAttentionArgs {
 /// bf16 once each, which is five relative errors of at most 2⁻⁸ on the way to an element: |out − exact| ≤ 2⁻⁸·(|out| +
 /// c·‖output weight's row‖·max|value|) on what layers compute, with c in tests. Cost: 2·B·(Sq·Hq·D·E + Skv·Hkv·(D·kdim
 /// + Dv·vdim) + Sq·Hq·Dv·E) flops besides those of the core.
-class MultiHeadAttention {
+class HEADWAY_API MultiHeadAttention {
  public:
   /// `same_weights` is a layer of the very same weights and biases at other sizes: what it has packed is shared where
   /// the layout is the same, and it need not live on. An engine that serves many lengths so holds its weights once.
@@ -87,7 +88,7 @@ class MultiHeadAttention {
   std::int64_t projection_flops() const;
 
  private:
-  struct Impl;
+  struct HEADWAY_PRIVATE Impl;
   std::unique_ptr<const Impl> impl_;
 };
 

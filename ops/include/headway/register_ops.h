@@ -36,11 +36,12 @@
 //   is undefined: integers wrap, x / 0 is 0, NaN is cast to 0 and what does not fit to the nearest integer.
 #pragma once
 
+#include "headway/export.h"
 #include "headway/operator.h"
 
 namespace headway {
 
 /// Adds every operator of ops/ to a registry.
-void register_ops(Registry* registry);
+HEADWAY_API void register_ops(Registry* registry);
 
 }  // namespace headway

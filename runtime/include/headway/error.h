@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "headway/export.h"
+
 namespace headway {
 
 enum class ErrorCode {
@@ -17,7 +19,7 @@ enum class ErrorCode {
 
 /// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
 /// expected key_len = 32"), is one line, and does not end in a full stop.
-class Error : public std::runtime_error {
+class HEADWAY_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);
   Error(const Error&) noexcept = default;
@@ -32,7 +34,7 @@ class Error : public std::runtime_error {
 namespace detail {  // not part of the API
 
 /// Throws Error(code, message). A function of the library, so that the headers compile without exceptions.
-[[noreturn]] void throw_error(ErrorCode code, const std::string& message);
+[[noreturn]] HEADWAY_API void throw_error(ErrorCode code, const std::string& message);
 
 /// Throws Error(code) with the parts written one after the other.
 template <class... Parts>

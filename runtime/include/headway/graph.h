@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/operator.h"
 #include "headway/tensor.h"
 
@@ -45,7 +46,7 @@ struct Node {
 /// Built front to back: a node may only use values that exist, so a graph is acyclic by construction. Copying shares
 /// the constants. Safe to read from several threads once nobody builds. Functions that take a ValueId or a name throw
 /// kInvalidArgument, naming the node, input or output and both numbers, for one that there is not.
-class Graph {
+class HEADWAY_API Graph {
  public:
   /// Throws kInvalidArgument when `name` is taken.
   ValueId add_input(const std::string& name, DataType type, std::vector<SymbolicDim> dims);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "headway/export.h"
 #include "headway/graph.h"
 #include "headway/tensor.h"
 
@@ -39,10 +40,10 @@ struct OnnxModel {
 /// Throws kIo when a file cannot be read, kUnsupported for what is right but not done here (sequences, opsets, element
 /// types), kInvalidArgument, naming the node or tensor and both numbers, for anything that cannot be right: truncated,
 /// cyclic or unsorted, negative dims, dims whose product overflows, data of another size than the dims ask for.
-OnnxModel read_onnx(const std::string& path);
+HEADWAY_API OnnxModel read_onnx(const std::string& path);
 
 /// The same from memory, of which nothing is kept. External data is refused.
-OnnxModel parse_onnx(std::span<const std::byte> bytes);
+HEADWAY_API OnnxModel parse_onnx(std::span<const std::byte> bytes);
 
 struct OnnxTensor {
   std::string name;
@@ -50,6 +51,6 @@ struct OnnxTensor {
 };
 
 /// A file that holds one serialised tensor, as the data sets of the ONNX backend suite do. Throws as read_onnx does.
-OnnxTensor read_onnx_tensor(const std::string& path);
+HEADWAY_API OnnxTensor read_onnx_tensor(const std::string& path);
 
 }  // namespace headway

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/profiler.h"
 #include "headway/tensor.h"
 #include "headway/threads.h"
@@ -21,7 +22,7 @@ namespace headway {
 using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>>;
 
 /// A node's attributes by name. Typed look-ups throw kInvalidArgument naming the attribute and both types.
-class Attributes {
+class HEADWAY_API Attributes {
  public:
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<const std::string, Attribute>> values) : values_(values) {}
@@ -79,7 +80,7 @@ enum class InputUse : std::uint8_t {
 
 /// A node ready to run at one concrete shape. Immutable and safe to run from several threads at once, each with a
 /// workspace of its own. `run` allocates nothing.
-class NodePlan {
+class HEADWAY_API NodePlan {
  public:
   virtual ~NodePlan() = default;
   virtual std::size_t workspace_bytes(int workers) const {
@@ -99,7 +100,7 @@ class NodePlan {
 };
 
 /// An operator: stateless, shared by all its nodes.
-class Operator {
+class HEADWAY_API Operator {
  public:
   virtual ~Operator() = default;
   virtual std::string_view name() const = 0;
@@ -129,7 +130,7 @@ class Operator {
 };
 
 /// Operators by name. Filled once, then read-only and safe to share.
-class Registry {
+class HEADWAY_API Registry {
  public:
   /// Throws kInvalidArgument when the name is taken.
   void add(std::unique_ptr<Operator> op);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
+
 namespace headway {
 
 /// A kind of work. Declare one as a constant; its address is its identity.
@@ -32,13 +34,13 @@ struct Work {
 };
 
 /// A cheap, constant-rate time stamp (TSC on x86-64, the virtual counter on AArch64, else steady_clock).
-std::uint64_t ticks_now();
+HEADWAY_API std::uint64_t ticks_now();
 /// Nanoseconds of one tick, measured once per process against steady_clock.
-double nanoseconds_per_tick();
+HEADWAY_API double nanoseconds_per_tick();
 
 /// Collects what zones took. Reports of distinct workers may come at once; reading (rows, table, json, chrome_trace)
 /// and clear() want nobody to report meanwhile. A worker's memory is some hundred bytes a zone and 56 a trace event.
-class Profiler {
+class HEADWAY_API Profiler {
  public:
   struct Options {
     int workers = 1;                          ///< worker ids that may report
@@ -84,13 +86,13 @@ class Profiler {
   std::string chrome_trace() const;
 
  private:
-  struct Worker;
+  struct HEADWAY_PRIVATE Worker;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::uint64_t start_ticks_;
 };
 
 /// Reports the life of the object as one stretch of a zone. `profiler` may be null.
-class ProfileScope {
+class HEADWAY_API ProfileScope {
  public:
   ProfileScope(Profiler* profiler, int worker, const Zone& zone)
       : profiler_(profiler), worker_(worker), zone_(zone), begin_(profiler ? ticks_now() : 0) {}

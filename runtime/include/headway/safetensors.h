@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/tensor.h"
 
 namespace headway {
 
 /// A file of named tensors, mapped read-only; the views live as long as the object. Immutable, safe to share.
-class SafetensorsFile {
+class HEADWAY_API SafetensorsFile {
  public:
   /// Throws kIo when the file cannot be opened, kInvalidArgument naming the file and both numbers for anything that
   /// cannot be right: truncated, header length beyond the file, bad JSON, unknown type, dims whose product overflows
@@ -27,14 +28,14 @@ class SafetensorsFile {
   const std::string& path() const;
 
  private:
-  struct Impl;
+  struct HEADWAY_PRIVATE Impl;
   explicit SafetensorsFile(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
 
 /// Writes to a temporary file in the same folder, then renames: `path` is either the whole new file or untouched.
 /// Views may have any strides. Throws kIo.
-void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+HEADWAY_API void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
+                                   const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace headway

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/graph.h"
 #include "headway/operator.h"
 
@@ -45,7 +46,7 @@ struct NamedOutput {
 /// naming the input or output and both numbers, for tensors that do not fit the graph, what an operator throws for a
 /// shape that it cannot have, and kOutOfMemory naming the bytes. A session that was moved from can be assigned to and
 /// destroyed, nothing else.
-class Session {
+class HEADWAY_API Session {
  public:
   /// Validates the graph against the registry; throws kUnsupported listing every unknown operator by name and node.
   /// The registry must outlive the session.
@@ -89,7 +90,7 @@ class Session {
   std::string explain(std::span<const TensorInfo> inputs, int workers) const;
 
  private:
-  struct Impl;
+  struct HEADWAY_PRIVATE Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -12,15 +12,16 @@
 #include <type_traits>
 
 #include "headway/error.h"
+#include "headway/export.h"
 
 namespace headway {
 
 enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI8, kU8, kI32, kI64, kBool };
 
 /// Bytes of one element.
-std::size_t size_bytes(DataType type);
+HEADWAY_API std::size_t size_bytes(DataType type);
 /// "f32", "bool", …: the names that messages and files use.
-const char* type_name(DataType type);
+HEADWAY_API const char* type_name(DataType type);
 
 /// bf16 as stored: the upper half of an f32. Arithmetic is done in f32.
 struct BFloat16 {
@@ -49,7 +50,7 @@ constexpr DataType data_type_of() {
 inline constexpr int kMaxRank = 8;
 
 /// Up to kMaxRank sizes or strides, held inline so that views can be made without allocating.
-class Dims {
+class HEADWAY_API Dims {
  public:
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
@@ -70,7 +71,7 @@ class Dims {
   }
   friend bool operator==(const Dims& a, const Dims& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
   /// "[2, 12, 49, 32]"
-  friend std::ostream& operator<<(std::ostream& out, const Dims& dims);
+  HEADWAY_API friend std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
  private:
   std::int64_t values_[kMaxRank] = {};
@@ -78,16 +79,16 @@ class Dims {
 };
 
 /// Product of the dims; throws kInvalidArgument on a negative dim or when the product does not fit 63 bits.
-std::int64_t element_count(const Dims& dims);
+HEADWAY_API std::int64_t element_count(const Dims& dims);
 /// Bytes of a contiguous tensor; throws kInvalidArgument when they do not fit 63 bits.
-std::size_t tensor_bytes(DataType type, const Dims& dims);
+HEADWAY_API std::size_t tensor_bytes(DataType type, const Dims& dims);
 /// Row-major strides, in elements.
-Dims contiguous_strides(const Dims& dims);
+HEADWAY_API Dims contiguous_strides(const Dims& dims);
 
 /// A strided view: pointer, type, dims, strides in elements. `Byte` is std::byte or const std::byte. Views are small
 /// values, allocate nothing, and a default-made one is "absent" (tests false).
 template <class Byte>
-struct BasicTensorView {
+struct HEADWAY_API BasicTensorView {
   Byte* data = nullptr;
   DataType type = DataType::kF32;
   Dims dims;
@@ -156,10 +157,10 @@ auto view_of(T* data, const Dims& dims) {
 
 /// Copies element by element between views of the same dims and type; any strides. Allocates nothing. Throws
 /// kInvalidArgument naming both dims or types when they differ.
-void copy_elements(const ConstTensorView& from, const TensorView& to);
+HEADWAY_API void copy_elements(const ConstTensorView& from, const TensorView& to);
 
 /// 64-byte aligned memory; huge pages are asked for from 2 MiB on. Move-only; not initialised.
-class AlignedBuffer {
+class HEADWAY_API AlignedBuffer {
  public:
   AlignedBuffer() = default;
   /// Throws kOutOfMemory naming the bytes when they cannot be had. 0 bytes take none, and data() is null.
@@ -176,7 +177,7 @@ class AlignedBuffer {
 };
 
 /// Memory of somebody else that is never written: a stretch of a mapped file, at any alignment. Thread-safe.
-class ExternalBuffer {
+class HEADWAY_API ExternalBuffer {
  public:
   virtual ~ExternalBuffer() = default;
   /// As they lie.
@@ -191,7 +192,7 @@ class ExternalBuffer {
 
 /// A contiguous tensor that owns its memory, or shares memory that is never written. Elements are not initialised.
 /// Move-only.
-class Tensor {
+class HEADWAY_API Tensor {
  public:
   Tensor() = default;
   /// Throws kInvalidArgument for dims that cannot be right, kOutOfMemory naming the bytes when they cannot be had.

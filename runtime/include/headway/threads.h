@@ -6,6 +6,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "headway/export.h"
+
 namespace headway {
 
 /// Runs task `task` (0 ≤ task < tasks) on worker `worker` (0 ≤ worker < workers()).
@@ -16,7 +18,7 @@ using TaskFunction = void (*)(void* context, std::int64_t task, int worker);
 using HostParallelFor = void (*)(void* host, std::int64_t tasks, TaskFunction run, void* context);
 
 /// A number of workers and the means to run tasks on them. Copyable, immutable, usable from several threads at once.
-class Threads {
+class HEADWAY_API Threads {
  public:
   /// `workers` OpenMP threads; 0 takes OpenMP's own default. Inside an active parallel region of the host, tasks run
   /// serially on the calling thread as worker 0: we never nest.
