@@ -45,6 +45,10 @@ class Session {
 
  private:
   struct Impl;
+  struct Planned;
+  template <class T>
+  Planned plan(std::span<const T> inputs) const;
+
   std::unique_ptr<Impl> impl_;
 };
 
