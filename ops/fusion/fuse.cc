@@ -2,6 +2,8 @@
 // be; products last, since attention takes in those around it.
 #include "headway/fusion.h"
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,14 +23,16 @@ namespace {
 class Passes {
  public:
   Passes(const Graph& graph, const Registry& registry, FusionReport* report)
-      : registry_(registry), draft_(graph), facts_(draft_), report_(*report) {}
+      : registry_(registry), graph_(graph), draft_(graph), facts_(registry, draft_), report_(*report) {}
 
   Graph run() {
-    canonicalise(registry_, &draft_, &facts_);
+    if (!canonicalise(registry_, &draft_, &facts_)) return graph_;
     each_node([&](int node) { norms_and_activations(node); });
     each_node([&](int node) { attention(node); });
     each_node([&](int node) { products(node); });
-    return draft_.build();
+    Graph fused = draft_.build();
+    fused.set_source(std::make_shared<const Graph>(graph_));
+    return fused;
   }
 
  private:
@@ -90,6 +94,7 @@ class Passes {
   }
 
   const Registry& registry_;
+  const Graph& graph_;
   Draft draft_;
   Facts facts_;
   FusionReport& report_;
@@ -99,6 +104,9 @@ class Passes {
 }  // namespace fusion
 
 Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) {
+  // What a session will refuse is for the session to name.
+  const auto is_known = [&](const Node& node) { return registry.find(node.op) != nullptr; };
+  if (!std::all_of(graph.nodes().begin(), graph.nodes().end(), is_known)) return graph;
   FusionReport unread;
   return fusion::Passes(graph, registry, report != nullptr ? report : &unread).run();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "headway/operator.h"
+#include "ops/graph/infer.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -48,28 +49,6 @@ void add_gemm_op(Registry* registry);
 void add_einsum_op(Registry* registry);
 void add_conv_op(Registry* registry);
 
-/// Throws kInvalidArgument unless the node has between `least` and `most` inputs, the first `least` of them present.
-inline void check_inputs(const char* op, const NodeContext& node, std::size_t least, std::size_t most) {
-  require(node.inputs.size() >= least && node.inputs.size() <= most, op, " has ", node.inputs.size(),
-          " inputs, expected ", least, " to ", most);
-  for (std::size_t i = 0; i < least; ++i) require(node.inputs[i].present, op, " input ", i, " is missing");
-}
-
-/// Throws kInvalidArgument unless the input is f32.
-inline void check_f32(const char* op, const NodeContext& node, std::size_t input) {
-  const DataType type = node.inputs[input].type;
-  require(type == DataType::kF32, op, " input ", input, " is ", type_name(type), ", expected f32");
-}
-
-/// Of f32 or bf16, and as input 0.
-inline void check_f32_or_bf16(const char* op, const NodeContext& node, std::size_t input) {
-  const DataType type = node.inputs[input].type;
-  require(type == DataType::kF32 || type == DataType::kBF16, op, " input ", input, " is ", type_name(type),
-          ", expected f32 or bf16");
-  require(type == node.inputs[0].type, op, " input ", input, " is ", type_name(type), ", expected ",
-          type_name(node.inputs[0].type), " as input 0");
-}
-
 /// The plan of this node at other shapes, when it is a `Plan` and no shape changes any of these inputs that are there:
 /// what has been made of them may be shared. Null: none.
 template <class Plan>
@@ -83,12 +62,6 @@ const Plan* sharing_plan(const NodeContext& node, std::initializer_list<std::siz
 /// The input, or an absent view when the node has fewer inputs.
 inline ConstTensorView optional_input(std::span<const ConstTensorView> inputs, std::size_t i) {
   return i < inputs.size() ? inputs[i] : ConstTensorView();
-}
-
-/// −1 counts from the back. Throws kInvalidArgument naming both numbers.
-inline int normalised_axis(const char* op, std::int64_t axis, int rank) {
-  require(axis >= -rank && axis < rank, op, " axis is ", axis, ", expected ", -rank, " to ", rank - 1);
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 }  // namespace headway

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headway/operator.h"
+#include "ops/graph/infer.h"
 
 namespace headway {
 
@@ -16,12 +17,11 @@ using Infos = std::vector<TensorInfo>;
 using Inputs = std::span<const ConstTensorView>;
 using Outputs = std::span<const TensorView>;
 
-/// The functions get the operator's name for their messages. The last two may be empty.
+/// The functions get the operator's name for their messages. aliased_input may be empty.
 struct OpFunctions {
-  std::function<Infos(const char* op, const NodeContext& node)> infer;
+  std::function<Inferred(const char* op, const InferContext& node)> infer;
   std::function<std::unique_ptr<NodePlan>(const char* op, const NodeContext& node, const Infos& outputs)> plan;
-  std::function<std::vector<Tensor>(const NodeContext& node)> known_values = {};
-  std::function<int(const NodeContext& node)> aliased_input = {};
+  std::function<int(const NodeContext& node, const Infos& outputs)> aliased_input = {};
   InputUse first_input_planning = InputUse::kElements;  ///< planning_use() of input 0; of others kElements
 };
 
@@ -49,33 +49,13 @@ std::unique_ptr<NodePlan> make_plan(Run run) {
   return make_plan(std::move(run), [](int) { return std::size_t{0}; });
 }
 
-inline bool has_input(const NodeContext& node, std::size_t i) {
-  return i < node.inputs.size() && node.inputs[i].present;
-}
-
-/// The integers of an input that must be known when a shape is planned: i64 or i32, rank 0 or 1. `what` names them in
-/// messages; kUnsupported when they are computed from data at run time.
-std::vector<std::int64_t> known_integers(const char* op, const NodeContext& node, std::size_t input, const char* what);
-
+/// The integers of an input that the rule has seen to be known when a shape is planned: i64 or i32.
+std::vector<std::int64_t> known_integers(const NodeContext& node, std::size_t input);
 /// The same from the input where it is given, else from the attribute, else empty. `given` tells which it was.
-std::vector<std::int64_t> integers_of(const char* op, const NodeContext& node, std::size_t input, const char* what,
+std::vector<std::int64_t> integers_of(const NodeContext& node, std::size_t input, const char* attribute,
                                       bool* given = nullptr);
-
-/// −1 counts from the back, no axis twice. Throws kInvalidArgument naming the axis and the rank.
-std::vector<int> normalised_axes(const char* op, const std::vector<std::int64_t>& axes, int rank);
 
 /// One number of a tensor of one element, read when a plan is run. Throws kInvalidArgument when there are more.
 std::int64_t integer_at_run(const char* op, const ConstTensorView& view, const char* what);
-
-/// Throws kInvalidArgument unless the type of the input is one of the list.
-void check_type(const char* op, const NodeContext& node, std::size_t input, std::initializer_list<DataType> allowed);
-/// Throws kInvalidArgument unless both inputs have the same type.
-void check_same_type(const char* op, const NodeContext& node, std::size_t a, std::size_t b);
-
-inline constexpr std::initializer_list<DataType> kFloatTypes = {DataType::kF32, DataType::kF64, DataType::kF16,
-                                                                DataType::kBF16};
-inline constexpr std::initializer_list<DataType> kNumericTypes = {DataType::kF32,  DataType::kF64, DataType::kF16,
-                                                                  DataType::kBF16, DataType::kI8,  DataType::kU8,
-                                                                  DataType::kI32,  DataType::kI64};
 
 }  // namespace headway

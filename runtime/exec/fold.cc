@@ -34,13 +34,13 @@ bool KnownValues::fold(const Node& node, const Operator& op) {
   return fold_node(one, infer_node(one), &table_);
 }
 
-bool fold_node(const NodeCase& node, std::span<const TensorInfo> outputs, ConstantTable* table) {
-  const int viewed = aliased_input(node, outputs);
+bool fold_node(const NodeCase& node, NodeOutputs outputs, ConstantTable* table) {
+  const int viewed = aliased_input(node, outputs.infos);
   if (viewed >= 0 && node.constants[static_cast<std::size_t>(viewed)]) {
-    table->set_view(node.node.outputs[0], node.node.inputs[static_cast<std::size_t>(viewed)], outputs[0]);
+    table->set_view(node.node.outputs[0], node.node.inputs[static_cast<std::size_t>(viewed)], outputs.infos[0]);
     return true;
   }
-  std::vector<std::optional<Tensor>> values = evaluate_node(node, outputs);
+  std::vector<std::optional<Tensor>> values = evaluate_node(node, std::move(outputs));
   for (std::size_t k = 0; k < values.size(); ++k) {
     if (values[k]) table->set(node.node.outputs[k], std::move(*values[k]));
   }

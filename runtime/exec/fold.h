@@ -31,7 +31,7 @@ class KnownValues {
 
 /// Puts what a node makes of known inputs into the table; false when it is not known now. A view of a known value is
 /// one: nothing is copied.
-bool fold_node(const NodeCase& node, std::span<const TensorInfo> outputs, ConstantTable* table);
+bool fold_node(const NodeCase& node, NodeOutputs outputs, ConstantTable* table);
 
 /// Whether a node's guards hold, by the values known so far.
 enum class GuardState { kHold, kFail, kUnknown };

@@ -76,16 +76,27 @@ std::vector<std::optional<Tensor>> run_now(const NodeCase& node, std::span<const
   return results;
 }
 
-std::vector<std::optional<Tensor>> from_shapes(const NodeCase& node, std::span<const TensorInfo> outputs) {
-  std::vector<Tensor> values = name_errors(node.node, [&] { return node.op.known_values(node.context()); });
-  std::vector<std::optional<Tensor>> results;
-  if (values.empty()) return results;
-  if (values.size() != outputs.size()) {
-    fail(ErrorCode::kInternal, "node '", node.node.name, "' (", node.node.op, ") knows ", values.size(),
-         " values, expected ", outputs.size());
+/// A list of numbers as the tensor it is.
+Tensor tensor_of(const TensorInfo& info, const DimList& elements) {
+  require(static_cast<std::int64_t>(elements.size()) == element_count(info.dims), "operator knows ", elements.size(),
+          " elements of ", info.dims);
+  Tensor tensor(info.type, info.dims);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const std::int64_t number = elements[i].factor;
+    if (info.type == DataType::kI64) {
+      tensor.data<std::int64_t>()[i] = number;
+    } else if (info.type == DataType::kI32) {
+      tensor.data<std::int32_t>()[i] = static_cast<std::int32_t>(number);
+    } else {
+      tensor.data<bool>()[i] = number != 0;
+    }
   }
-  for (Tensor& value : values) results.emplace_back(std::move(value));
-  return results;
+  return tensor;
+}
+
+bool is_known(const ValueInfo& output) {
+  const bool whole = output.type == DataType::kI64 || output.type == DataType::kI32 || output.type == DataType::kBool;
+  return output.present && whole && output.elements && all_numbers(*output.elements);
 }
 
 }  // namespace
@@ -96,17 +107,21 @@ NodeCase make_case(const Node& node, const Operator& op, const ConstantTable& kn
   return one;
 }
 
-std::vector<TensorInfo> infer_node(const NodeCase& node) {
-  return name_errors(node.node, [&] {
-    std::vector<TensorInfo> outputs = node.op.infer(node.context());
-    if (outputs.size() != node.node.outputs.size()) {
-      fail(ErrorCode::kInternal, "operator inferred ", outputs.size(), " outputs, expected ", node.node.outputs.size());
-    }
-    for (const TensorInfo& output : outputs) {
-      if (output.present) tensor_bytes(output.type, output.dims);
-    }
-    return outputs;
-  });
+NodeOutputs infer_node(const NodeCase& node) {
+  std::vector<ValueInfo> inputs;
+  for (const TensorInfo& input : node.inputs) inputs.push_back(value_info(input));
+  const std::vector<ValueInfo> outputs = infer_node(
+      node.node, node.op, {node.node.attributes, inputs, node.constants, static_cast<int>(node.node.outputs.size())});
+  NodeOutputs result;
+  for (const ValueInfo& output : outputs) result.infos.push_back(tensor_info(output));
+  if (std::all_of(outputs.begin(), outputs.end(), is_known)) {
+    name_errors(node.node, [&] {
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        result.values.emplace_back(tensor_of(result.infos[i], *outputs[i].elements));
+      }
+    });
+  }
+  return result;
 }
 
 std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const TensorInfo> outputs) {
@@ -118,14 +133,14 @@ std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const Tensor
   return plan_aligned(node, constants, outputs);
 }
 
-std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs) {
-  if (!all_known(node)) return from_shapes(node, outputs);
-  return worth_keeping(node, outputs) ? run_now(node, outputs) : std::vector<std::optional<Tensor>>();
+std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, NodeOutputs outputs) {
+  if (!all_known(node)) return std::move(outputs.values);
+  return worth_keeping(node, outputs.infos) ? run_now(node, outputs.infos) : std::vector<std::optional<Tensor>>();
 }
 
 int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs) {
   if (outputs.size() != 1 || !outputs[0].present) return -1;
-  const int viewed = name_errors(node.node, [&] { return node.op.aliased_input(node.context()); });
+  const int viewed = name_errors(node.node, [&] { return node.op.aliased_input(node.context(), outputs); });
   if (viewed < 0) return -1;
   // A view of too few elements would be read past its end.
   const bool exists = viewed < static_cast<int>(node.inputs.size()) && node.inputs[viewed].present;

@@ -30,15 +30,21 @@ struct NodeCase {
 
 NodeCase make_case(const Node& node, const Operator& op, const ConstantTable& known, std::vector<TensorInfo> inputs);
 
-/// Checks that the operator inferred as many outputs as the node has, of possible dims.
-std::vector<TensorInfo> infer_node(const NodeCase& node);
+/// What a node gives: type and dims of each output, and the values that follow from shapes and attributes alone; empty
+/// where none do.
+struct NodeOutputs {
+  std::vector<TensorInfo> infos;
+  std::vector<std::optional<Tensor>> values;
+};
+NodeOutputs infer_node(const NodeCase& node);
+
 /// Constants in a file are aligned while the plan is made; the plan says what it needs of them later.
 std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const TensorInfo> outputs);
 
 /// The outputs' values by now, absent ones as nullopt; empty when they are not known, or too large to keep: an
 /// expansion of little to much stays in the run. A node of no inputs may be anything, a random generator too, and is
-/// never known.
-std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, std::span<const TensorInfo> outputs);
+/// known by its rule only.
+std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, NodeOutputs outputs);
 
 /// The input that the node's only output shows, -1 for none. Checks that it has the output's type and element count.
 int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs);
@@ -49,7 +55,7 @@ auto name_errors(const Node& node, Work&& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw Error(error.code(), "node '" + node.name + "' (" + node.op + "): " + error.what());
+    throw node_error(node, error);
   }
 }
 

@@ -2,6 +2,9 @@
 #include "headway/session.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/exec/execute.h"
@@ -37,9 +40,10 @@ std::size_t checked_capacity(int capacity) {
 }  // namespace
 
 struct Session::Impl {
-  Impl(Graph g, const Registry& r, const SessionOptions& options)
+  Impl(Graph g, const Registry& r, const SessionOptions& o)
       : graph(std::move(g)),
         registry(r),
+        options(o),
         rules(checked(graph, r)),
         names(graph),
         known(graph, r),
@@ -52,28 +56,75 @@ struct Session::Impl {
       return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
     });
   }
-  std::shared_ptr<const ShapePlan> plan(std::span<const TensorInfo> inputs) {
-    rules.check_shapes(graph, inputs);
-    auto found = plans.find(inputs);
-    return found ? found : make_plan(inputs);
+
+  /// Null until it is needed.
+  Impl* made_source() {
+    const std::lock_guard<std::mutex> lock(source_mutex);
+    return source_impl.get();
   }
-  std::shared_ptr<const ShapePlan> plan(std::span<const ConstTensorView> inputs) {
-    rules.check_shapes(graph, inputs);
-    check_input_data(graph, inputs);
-    if (auto found = plans.find(inputs)) return found;
-    std::vector<TensorInfo> infos;
-    for (const ConstTensorView& input : inputs) infos.push_back({input.type, input.dims, true});
-    return make_plan(infos);
+  /// The graph that this one was rewritten from, made ready when it is first needed.
+  Impl& source() {
+    const std::lock_guard<std::mutex> lock(source_mutex);
+    if (source_impl == nullptr) source_impl = std::make_unique<Impl>(Graph(*graph.source()), registry, options);
+    return *source_impl;
   }
 
   const Graph graph;
   const Registry& registry;
+  const SessionOptions options;
   const InputRules rules;
   const SessionNames names;
   const KnownValues known;
   const std::vector<Zone> zones;
   PlanCache plans;
+  std::mutex source_mutex;
+  std::unique_ptr<Impl> source_impl;
 };
+
+/// A plan and the graph that it is of.
+struct Session::Planned {
+  Impl& impl;
+  std::shared_ptr<const ShapePlan> plan;
+};
+
+namespace {
+
+std::vector<TensorInfo> infos_of(std::span<const TensorInfo> inputs) { return {inputs.begin(), inputs.end()}; }
+std::vector<TensorInfo> infos_of(std::span<const ConstTensorView> inputs) {
+  std::vector<TensorInfo> infos;
+  for (const ConstTensorView& input : inputs) infos.push_back({input.type, input.dims, true});
+  return infos;
+}
+
+void check_data(const Graph&, std::span<const TensorInfo>) {}
+void check_data(const Graph& graph, std::span<const ConstTensorView> inputs) { check_input_data(graph, inputs); }
+
+}  // namespace
+
+/// A rewritten graph may take equal names for equal sizes and may have no words for what is wrong at these shapes: then
+/// its source decides.
+template <class T>
+Session::Planned Session::plan(std::span<const T> inputs) const {
+  Impl& impl = *impl_;
+  impl.rules.check_shapes(impl.graph, inputs);
+  check_data(impl.graph, inputs);
+  const bool rewritten = impl.graph.source() != nullptr;
+  if (!rewritten || impl.rules.names_hold(inputs)) {
+    if (auto found = impl.plans.find(inputs)) return {impl, std::move(found)};
+    // A shape that went to the source once goes there again.
+    Impl* const source = impl.made_source();
+    if (auto found = source != nullptr ? source->plans.find(inputs) : nullptr) return {*source, std::move(found)};
+    try {
+      return {impl, impl.make_plan(infos_of(inputs))};
+    } catch (const Error& error) {
+      const bool of_shapes = error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnsupported;
+      if (!rewritten || !of_shapes) throw;
+    }
+  }
+  Impl& source = impl.source();
+  auto found = source.plans.find(inputs);
+  return {source, found ? std::move(found) : source.make_plan(infos_of(inputs))};
+}
 
 Session::Session(Graph graph, const Registry& registry, const SessionOptions& options)
     : impl_(std::make_unique<Impl>(std::move(graph), registry, options)) {}
@@ -89,7 +140,7 @@ std::size_t Session::input_index(std::string_view name) const { return impl_->na
 std::size_t Session::output_index(std::string_view name) const { return impl_->names.outputs().index(name); }
 
 std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs) const {
-  return impl_->plan(inputs)->output_infos();
+  return plan(inputs).plan->output_infos();
 }
 
 void Session::run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
@@ -97,18 +148,18 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
-  auto plan = impl_->plan(inputs);
-  check_outputs(impl_->graph, plan->output_infos(), inputs, outputs);
-  RunLease lease(std::move(plan), threads.workers());
-  execute(impl_->graph, &lease, {inputs, outputs, threads, profiler, impl_->zones});
+  Planned planned = plan(inputs);
+  check_outputs(planned.impl.graph, planned.plan->output_infos(), inputs, outputs);
+  RunLease lease(std::move(planned.plan), threads.workers());
+  execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});
 }
 
 std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
                                  Profiler* profiler) const {
-  const auto plan = impl_->plan(inputs);
+  const Planned planned = plan(inputs);
   std::vector<Tensor> tensors;
   std::vector<TensorView> views;
-  for (const TensorInfo& info : plan->output_infos()) {
+  for (const TensorInfo& info : planned.plan->output_infos()) {
     tensors.emplace_back(info.type, info.dims);
     views.push_back(tensors.back().view());
   }
@@ -127,7 +178,8 @@ std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threa
 
 std::string Session::explain(std::span<const TensorInfo> inputs, int workers) const {
   require(workers >= 1, "workers is ", workers, ", expected 1 or more");
-  return explain_plan(impl_->graph, *impl_->plan(inputs), workers);
+  const Planned planned = plan(inputs);
+  return explain_plan(planned.impl.graph, *planned.plan, workers);
 }
 
 }  // namespace headway

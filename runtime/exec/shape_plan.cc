@@ -59,13 +59,13 @@ void ShapePlan::infer_nodes(const Registry& registry) {
 
 void ShapePlan::infer_one(std::size_t index, const Registry& registry) {
   const NodeCase one = node_case(index, registry);
-  const std::vector<TensorInfo> outputs = infer_node(one);
-  for (std::size_t k = 0; k < outputs.size(); ++k) infos_[one.node.outputs[k]] = outputs[k];
-  if (fold_node(one, outputs, &known_)) {
+  NodeOutputs outputs = infer_node(one);
+  for (std::size_t k = 0; k < outputs.infos.size(); ++k) infos_[one.node.outputs[k]] = outputs.infos[k];
+  const int viewed = aliased_input(one, outputs.infos);
+  if (fold_node(one, std::move(outputs), &known_)) {
     roles_[index] = NodeRole::kFolded;
     return;
   }
-  const int viewed = aliased_input(one, outputs);
   if (viewed < 0) return;
   roles_[index] = NodeRole::kView;
   aliased_inputs_[index] = viewed;

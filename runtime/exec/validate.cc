@@ -42,11 +42,11 @@ InputRules::InputRules(const Graph& graph) {
     const auto& dims = graph.inputs()[i].dims;
     for (int a = 0; a < static_cast<int>(dims.size()); ++a) {
       if (const auto* size = std::get_if<std::int64_t>(&dims[a])) {
-        axes.push_back({true, *size, i, a, nullptr});
+        axes.push_back({true, *size, i, a});
       } else {
         const auto& name = std::get<std::string>(dims[a]);
         const Place place = first.try_emplace(name, Place{i, a}).first->second;
-        axes.push_back({false, 0, place.input, place.axis, &name});
+        axes.push_back({false, 0, place.input, place.axis});
       }
     }
     axes_.push_back(std::move(axes));
@@ -68,21 +68,26 @@ void InputRules::check_shapes(const Graph& graph, std::span<const T> inputs) con
     for (int a = 0; a < input.dims.rank(); ++a) {
       const std::int64_t size = input.dims[a];
       require(size >= 0, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected 0 or more");
-      if (axes[a].fixed) {
-        require(size == axes[a].size, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected ",
-                axes[a].size);
-        continue;
-      }
-      // The first place of a name lies here or before, so its rank has been checked.
-      const std::int64_t expected = inputs[axes[a].input].dims[axes[a].axis];
-      require(size == expected, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected ",
-              *axes[a].name, " = ", expected, " as in input '", input_name(graph, axes[a].input), "' axis ",
-              axes[a].axis);
+      require(!axes[a].fixed || size == axes[a].size, "input '", input_name(graph, i), "' axis ", a, " is ", size,
+              ", expected ", axes[a].size);
     }
     element_count(input.dims);
   }
 }
 
+template <class T>
+bool InputRules::names_hold(std::span<const T> inputs) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (int a = 0; a < inputs[i].dims.rank(); ++a) {
+      const Axis& axis = axes_[i][a];
+      if (!axis.fixed && inputs[i].dims[a] != inputs[axis.input].dims[axis.axis]) return false;
+    }
+  }
+  return true;
+}
+
+template bool InputRules::names_hold(std::span<const TensorInfo>) const;
+template bool InputRules::names_hold(std::span<const ConstTensorView>) const;
 template void InputRules::check_shapes(const Graph&, std::span<const TensorInfo>) const;
 template void InputRules::check_shapes(const Graph&, std::span<const ConstTensorView>) const;
 

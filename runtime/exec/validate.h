@@ -18,9 +18,12 @@ class InputRules {
  public:
   explicit InputRules(const Graph& graph);
 
-  /// Throws kInvalidArgument unless types, ranks, fixed dims and equal names fit. `T` is TensorInfo or ConstTensorView.
+  /// Throws kInvalidArgument unless types, ranks and fixed dims fit. `T` is TensorInfo or ConstTensorView.
   template <class T>
   void check_shapes(const Graph& graph, std::span<const T> inputs) const;
+  /// True when equal names are equal sizes. Called after check_shapes().
+  template <class T>
+  bool names_hold(std::span<const T> inputs) const;
 
  private:
   /// One axis: `size` when it is fixed, else the input and axis where its name appears first.
@@ -29,7 +32,6 @@ class InputRules {
     std::int64_t size;
     int input;
     int axis;
-    const std::string* name;  // of the graph's own dims
   };
   std::vector<std::vector<Axis>> axes_;  // [input][axis]
 };

@@ -17,19 +17,31 @@ class Canonicaliser {
   Canonicaliser(const Registry& registry, Draft* draft, Facts* facts)
       : registry_(registry), draft_(*draft), facts_(*facts) {}
 
-  void run() {
+  bool run() {
     const int count = draft_.num_nodes();
     for (int i = 0; i < count; ++i) {
-      if (!draft_.node(i).guards.empty()) continue;
-      if (!node(i).outputs.empty()) facts_.of(node(i).outputs[0]);  // in order, so that no look-up goes deep
+      if (!passes_rule(i)) return false;
+      if (!node(i).guards.empty()) continue;
       if (fold(i) || fold_shape(i) || drop(i)) continue;
       merge(i);
     }
     draft_.sweep();
+    return true;
   }
 
  private:
   const Node& node(int i) const { return draft_.node(i); }
+
+  /// In order, so that no look-up goes deep.
+  bool passes_rule(int i) {
+    try {
+      facts_.of(node(i).outputs[0]);
+      return true;
+    } catch (const Error&) {
+      if (node(i).guards.empty()) throw;
+      return false;
+    }
+  }
 
   /// Runs a node whose inputs are all constants.
   bool fold(int i) {
@@ -38,6 +50,7 @@ class Canonicaliser {
     if (op == nullptr || one.inputs.empty()) return false;
     std::vector<ConstTensorView> inputs;
     std::vector<TensorInfo> infos;
+    std::vector<ValueInfo> values;
     bool any = false;
     for (const ValueId input : one.inputs) {
       const Tensor* constant = draft_.constant(input);
@@ -45,14 +58,19 @@ class Canonicaliser {
       any |= constant != nullptr;
       inputs.push_back(constant != nullptr ? unaligned_view(*constant) : ConstTensorView());
       infos.push_back({inputs.back().type, inputs.back().dims, inputs.back().present});
+      values.push_back(value_info(infos.back()));
     }
     if (!any) return false;
     try {
-      const NodeContext context{one.attributes, infos, inputs, static_cast<int>(one.outputs.size())};
-      const std::vector<TensorInfo> outputs = op->infer(context);
+      const auto num_outputs = static_cast<int>(one.outputs.size());
+      std::vector<TensorInfo> outputs;
       std::size_t bytes = 0;
-      for (const TensorInfo& info : outputs) bytes += info.present ? tensor_bytes(info.type, info.dims) : 0;
-      if (bytes > kMaxBytes || outputs.size() != one.outputs.size()) return false;
+      for (const ValueInfo& info : infer_node(one, *op, {one.attributes, values, inputs, num_outputs})) {
+        outputs.push_back(tensor_info(info));
+        bytes += info.present ? tensor_bytes(outputs.back().type, outputs.back().dims) : 0;
+        if (bytes > kMaxBytes) return false;
+      }
+      const NodeContext context{one.attributes, infos, inputs, num_outputs};
       std::vector<std::shared_ptr<Tensor>> results;
       std::vector<TensorView> views;
       for (const TensorInfo& info : outputs) {
@@ -203,6 +221,8 @@ class Canonicaliser {
 
 }  // namespace
 
-void canonicalise(const Registry& registry, Draft* draft, Facts* facts) { Canonicaliser(registry, draft, facts).run(); }
+bool canonicalise(const Registry& registry, Draft* draft, Facts* facts) {
+  return Canonicaliser(registry, draft, facts).run();
+}
 
 }  // namespace headway::fusion

@@ -8,6 +8,8 @@
 
 namespace headway::fusion {
 
-void canonicalise(const Registry& registry, Draft* draft, Facts* facts);
+/// Every node's rule is asked before anything looks at its inputs; throws what it throws. False when a node in a branch
+/// is wrong: whether that counts is known when a shape is.
+bool canonicalise(const Registry& registry, Draft* draft, Facts* facts);
 
 }  // namespace headway::fusion

@@ -1,18 +1,16 @@
-// Look-up and the facts of inputs and constants; the rules for nodes are in fact_rules.cc.
+// Look-up, the facts of inputs and constants, and the operators asked.
 #include "ops/fusion/analysis/facts.h"
 
 #include "ops/base/numeric.h"
-#include "ops/fusion/analysis/fact_rules.h"
+#include "ops/fusion/analysis/constant_view.h"
 
 namespace headway::fusion {
 namespace {
 
-constexpr std::int64_t kMaxElements = 16;
-
 Fact of_constant(const Tensor& tensor) {
   Fact fact;
   fact.type = tensor.type();
-  fact.dims.emplace(tensor.dims().begin(), tensor.dims().end());
+  fact.dims = dim_list(tensor.dims());
   fact.elements = constant_elements(tensor);
   return fact;
 }
@@ -49,7 +47,8 @@ std::optional<double> constant_number(const Tensor& tensor) {
   });
 }
 
-Facts::Facts(const Draft& draft) : draft_(draft) {
+Facts::Facts(const Registry& registry, const Draft& draft)
+    : registry_(registry), draft_(draft), given_nodes_(draft.num_nodes()) {
   facts_.resize(static_cast<std::size_t>(draft.num_values()));
   for (const GraphInput& input : draft.inputs()) {
     Fact fact;
@@ -64,8 +63,8 @@ Facts::Facts(const Draft& draft) : draft_(draft) {
 }
 
 const Fact& Facts::of(ValueId value) {
-  static const Fact kNothing;
-  if (value == kNoValue) return kNothing;
+  static const Fact kAbsent{.type = {}, .dims = {}, .elements = {}, .present = false};
+  if (value == kNoValue) return kAbsent;
   const auto at = static_cast<std::size_t>(value);
   if (facts_.size() <= at) facts_.resize(static_cast<std::size_t>(draft_.num_values()));
   if (const Tensor* constant = draft_.constant(value)) {
@@ -79,9 +78,31 @@ const Fact& Facts::of(ValueId value) {
   return *facts_[at];
 }
 
+std::vector<Fact> Facts::inferred(int index) {
+  const Node& node = draft_.node(index);
+  const Operator* op = registry_.find(node.op);
+  if (op == nullptr) return {};
+  std::vector<Fact> inputs;
+  std::vector<ConstTensorView> constants;
+  for (const ValueId input : node.inputs) {
+    const Tensor* constant = draft_.constant(input);
+    inputs.push_back(of(input));
+    constants.push_back(constant != nullptr ? unaligned_view(*constant) : ConstTensorView());
+  }
+  const InferContext context{node.attributes, inputs,         constants, static_cast<int>(node.outputs.size()),
+                             &unknowns_,      node.outputs[0]};
+  try {
+    return infer_node(node, *op, context);
+  } catch (const Error&) {
+    // What is wrong with a node of the graph is for the caller; a made one is weighed when shapes are known.
+    if (index < given_nodes_) throw;
+    return {};
+  }
+}
+
 void Facts::derive(int node) {
+  std::vector<Fact> outputs = inferred(node);
   const Node& made = draft_.node(node);
-  std::vector<Fact> outputs = FactRules(draft_, this, &unknowns_, made).outputs();
   outputs.resize(made.outputs.size());
   facts_.resize(static_cast<std::size_t>(draft_.num_values()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -1,30 +1,24 @@
-// What is known of a value before any shape is: element type, dims as expressions, and the elements of short integer
-// lists, which is what shape arithmetic is made of. Decides nothing that a run could contradict; where it does not know
-// an operator it knows nothing of its outputs.
+// What is known of a value before any shape is: what its operator's own rule says, kept. Decides nothing that a run
+// could contradict, as long as equal names of the graph's inputs are equal sizes.
 #pragma once
 
 #include <deque>
 #include <optional>
 #include <vector>
 
-#include "ops/fusion/analysis/dim.h"
+#include "headway/operator.h"
+#include "headway/shape.h"
 #include "ops/fusion/analysis/draft.h"
 
 namespace headway::fusion {
 
-using DimList = std::vector<Dim>;
-
-struct Fact {
-  std::optional<DataType> type;
-  std::optional<DimList> dims;      ///< absent: rank unknown
-  std::optional<DimList> elements;  ///< of integers and bools of rank 0 or 1, at most 16; bools are 0 or 1
-  int rank() const { return dims ? static_cast<int>(dims->size()) : -1; }
-};
+using Fact = ValueInfo;
 
 class Facts {
  public:
-  /// `draft` must outlive the object. A value is looked at when it is first asked for: ask front to back.
-  explicit Facts(const Draft& draft);
+  /// Both must outlive the object. A value is looked at when it is first asked for: ask front to back. Throws what the
+  /// rules throw, with the node named.
+  Facts(const Registry& registry, const Draft& draft);
 
   const Fact& of(ValueId value);
   std::optional<DataType> type(ValueId value) { return of(value).type; }
@@ -38,13 +32,15 @@ class Facts {
   bool is_size(const Dim& dim) const { return unknowns_.is_size(dim); }
 
  private:
-  friend class FactRules;
   void derive(int node);
+  std::vector<Fact> inferred(int node);
   void name_elements(ValueId value, Fact* fact);
 
+  const Registry& registry_;
   const Draft& draft_;
+  const int given_nodes_;  // the nodes after them are made by fusion
   Unknowns unknowns_;
-  std::deque<std::optional<Fact>> facts_;  // by value; a deque, since rules hold one fact while they ask for another
+  std::deque<std::optional<Fact>> facts_;  // by value
 };
 
 /// Elements of a constant that may be a shape: integers or bools of rank 0 or 1, at most 16.

@@ -242,8 +242,7 @@ int fuse_onnx_attention(int index, Draft* draft, Facts* facts, FusedGroup* group
   if (node.inputs.size() > 3 && node.inputs[3] != kNoValue) {
     const auto type = facts->type(node.inputs[3]);
     if (type != DataType::kBool && type != DataType::kF32) return -1;
-    const auto keys = facts->dim(node.inputs[3], -1);
-    if (!keys || (keys->is(1) && a.integer("opset", 23) >= 24)) return -1;
+    if (facts->rank(node.inputs[3]) < 1) return -1;
     parts.mask = {node.inputs[3], false, type == DataType::kBool ? "bool" : "float"};
   }
   const auto width = facts->dim(node.inputs[0], 3);
@@ -253,6 +252,7 @@ int fuse_onnx_attention(int index, Draft* draft, Facts* facts, FusedGroup* group
   parts.scale *= parts.query.scale * parts.key.scale;
   parts.attributes.set("softcap", a.real("softcap", 0));
   parts.attributes.set("empty_row", std::string("zero"));
+  parts.attributes.set("broadcast", std::int64_t{0});
   if (a.integer("is_causal", 0) != 0) parts.attributes.set("causal", std::string("top_left"));
   parts.attributes.set("window_left", a.integer("left_window_size", -1));
   parts.attributes.set("window_right", a.integer("right_window_size", -1));

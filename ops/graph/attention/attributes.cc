@@ -38,20 +38,16 @@ constexpr std::pair<const char*, ScoresOutput> kScoresWords[] = {
     {"probabilities", ScoresOutput::kProbabilities},
     {"mean_probabilities", ScoresOutput::kMeanProbabilities}};
 
-bool is_given(const NodeContext& node, std::size_t input) {
-  return input < node.inputs.size() && node.inputs[input].present;
-}
-
-MaskKind mask_kind(const NodeContext& node, std::size_t input, const char* what) {
-  if (!is_given(node, input)) return MaskKind::kNone;
-  const DataType type = node.inputs[input].type;
+MaskKind mask_kind(const InferContext& node, std::size_t input, const char* what) {
+  if (!has_input(node, input)) return MaskKind::kNone;
+  const DataType type = node.inputs[input].type.value_or(DataType::kBool);
   require(type == DataType::kBool || type == DataType::kF32, what, " is ", type_name(type), ", expected bool or f32");
   return type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
 }
 
 }  // namespace
 
-AttentionRules attention_rules_of(const NodeContext& node, const MaskInputs& at) {
+AttentionRules attention_rules_of(const InferContext& node, const MaskInputs& at) {
   const Attributes& a = node.attributes;
   AttentionRules rules;
   if (a.has("semantics")) apply_semantics(a.text("semantics", ""), a.integer("is_causal", 0) != 0, &rules);
@@ -68,7 +64,7 @@ AttentionRules attention_rules_of(const NodeContext& node, const MaskInputs& at)
   if (node.num_outputs <= 1) rules.scores_output = ScoresOutput::kNone;
   rules.mask = mask_kind(node, at.mask, "mask");
   rules.key_mask = mask_kind(node, at.key_mask, "key_mask");
-  rules.key_lengths = is_given(node, at.key_lengths);
+  rules.key_lengths = has_input(node, at.key_lengths);
   return rules;
 }
 
@@ -76,11 +72,26 @@ AttentionOptions attention_options_of(const NodeContext& node) {
   return {.implementation = node.attributes.text("implementation", "")};
 }
 
-TensorInfo scores_info(const AttentionSpec& spec) {
-  if (spec.scores_output == ScoresOutput::kMeanProbabilities) {
-    return {DataType::kF32, {spec.batch, spec.query_len, spec.key_len}};
+DimList scores_dims(ScoresOutput mode, const DimList& full) {
+  if (mode == ScoresOutput::kMeanProbabilities) return {full[0], full[2], full[3]};
+  return full;
+}
+
+void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full) {
+  if (!mask.dims) return;
+  const DimList& dims = *mask.dims;
+  require(!dims.empty() && dims.size() <= 4, what, " has rank ", dims.size(), ", expected 1 to 4");
+  const Dim& keys = dims.back();
+  const bool known = keys.is_number() && full[3].is_number();
+  const bool shorter = known && keys.factor > 1 && keys.factor < full[3].factor;
+  require(!known || keys.is(1) || keys == full[3] || shorter, what, " has ", keys,
+          " keys, expected key_len = ", full[3]);
+  constexpr const char* kFields[] = {"batch", "num_heads", "query_len"};
+  for (std::size_t axis = 0; axis + 1 < dims.size(); ++axis) {
+    const std::size_t at = 4 - dims.size() + axis;
+    require(dims[axis].is(1) || may_equal(dims[axis], full[at]), what, " has dims ", dims, ": axis ", axis, " is ",
+            dims[axis], ", expected 1 or ", kFields[at], " = ", full[at]);
   }
-  return {DataType::kF32, {spec.batch, spec.num_heads, spec.query_len, spec.key_len}};
 }
 
 }  // namespace headway

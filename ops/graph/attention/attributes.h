@@ -14,12 +14,16 @@ struct MaskInputs {
 
 /// Semantics first, then the single attributes over it; mask kinds from the types of the inputs. The scores output is
 /// left out when the node has one output only.
-AttentionRules attention_rules_of(const NodeContext& node, const MaskInputs& at);
+AttentionRules attention_rules_of(const InferContext& node, const MaskInputs& at);
 
 /// The attribute "implementation".
 AttentionOptions attention_options_of(const NodeContext& node);
 
-/// Type and dims of the scores output of a completed spec.
-TensorInfo scores_info(const AttentionSpec& spec);
+/// Dims of the scores output, of [B, H, Sq, Skv].
+DimList scores_dims(ScoresOutput mode, const DimList& full);
+
+/// Throws kInvalidArgument, in the words of `what`, unless a mask may broadcast to `full`, [B, H, Sq, Skv]. A last dim
+/// of 1 broadcasts; one of n, 1 < n < Skv, hides the keys from n on.
+void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full);
 
 }  // namespace headway

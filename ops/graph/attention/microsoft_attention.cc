@@ -29,78 +29,115 @@ struct Layer {
   bool present = false;
 };
 
-bool is_given(const NodeContext& node, std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; }
+/// What the rule knows of a node.
+struct Sizes {
+  MicrosoftSizes core;
+  Dim input_width = 1, width = 1, value_width = 1;
+};
 
-void refuse(const NodeContext& node, const char* attribute) {
+void refuse(const InferContext& node, const char* attribute) {
   const std::int64_t value = node.attributes.integer(attribute, 0);
   if (value != 0) fail(ErrorCode::kUnsupported, kOp, ' ', attribute, " is ", value, ", which is not supported");
 }
 
-void read_widths(const NodeContext& node, Layer* layer) {
-  const Dims& weights = node.inputs[kWeights].dims;
-  require(weights.rank() == 2 && weights[0] == layer->input_width, kOp, " weights has dims ", weights, ", expected [",
-          layer->input_width, ", E + E + Ev]");
-  const std::vector<std::int64_t> sizes = node.attributes.integers("qkv_hidden_sizes");
-  if (sizes.empty()) {
-    require(weights[1] % 3 == 0, kOp, " weights has ", weights[1], " columns, expected a multiple of 3");
-    layer->width = layer->value_width = weights[1] / 3;
-  } else {
-    require(sizes.size() == 3, kOp, " qkv_hidden_sizes has ", sizes.size(), " elements, expected 3");
-    for (const std::int64_t size : sizes) {
-      require(size > 0 && size <= weights[1], kOp, " qkv_hidden_sizes holds ", size, ", expected 1 to ", weights[1]);
-    }
-    require(sizes[0] == sizes[1], kOp, " qkv_hidden_sizes begins with ", sizes[0], " and ", sizes[1],
-            ", expected the same");
-    require(sizes[0] + sizes[1] + sizes[2] == weights[1], kOp, " qkv_hidden_sizes is ", sizes[0] + sizes[1] + sizes[2],
-            " together, expected ", weights[1], " as weights has columns");
-    layer->width = sizes[0];
-    layer->value_width = sizes[2];
-  }
-  const std::int64_t heads = layer->core.core.num_heads;
-  for (const std::int64_t width : {layer->width, layer->value_width}) {
-    require(width > 0 && width % heads == 0, kOp, " has a width of ", width,
-            ", expected a multiple of num_heads = ", heads);
-  }
+/// Of a width that is a number.
+void check_width(const Dim& width, std::int64_t heads) {
+  require(!width.is_number() || (width.factor > 0 && width.factor % heads == 0), kOp, " has a width of ", width,
+          ", expected a multiple of num_heads = ", heads);
 }
 
-Layer read(const NodeContext& node) {
+void read_widths(const InferContext& node, Sizes* sizes) {
+  const DimList& weights = *node.inputs[kWeights].dims;
+  require(weights.size() == 2 && may_equal(weights[0], sizes->input_width), kOp, " weights has dims ", weights,
+          ", expected [", sizes->input_width, ", E + E + Ev]");
+  const Dim& columns = weights[1];
+  const std::vector<std::int64_t> given = node.attributes.integers("qkv_hidden_sizes");
+  if (given.empty()) {
+    require(!columns.is_number() || columns.factor % 3 == 0, kOp, " weights has ", columns,
+            " columns, expected a multiple of 3");
+    const auto third = divided(columns, Dim(3));
+    sizes->width = sizes->value_width = third ? *third : node.unknown_size(2);
+  } else {
+    require(given.size() == 3, kOp, " qkv_hidden_sizes has ", given.size(), " elements, expected 3");
+    const std::int64_t most = columns.is_number() ? columns.factor : INT32_MAX;
+    for (const std::int64_t size : given) {
+      require(size > 0 && size <= most, kOp, " qkv_hidden_sizes holds ", size, ", expected 1 to ", most);
+    }
+    require(given[0] == given[1], kOp, " qkv_hidden_sizes begins with ", given[0], " and ", given[1],
+            ", expected the same");
+    // In unsigned numbers: three of them may not fit a signed one.
+    const std::uint64_t sum = 2 * static_cast<std::uint64_t>(given[0]) + static_cast<std::uint64_t>(given[2]);
+    require(!columns.is_number() || sum == static_cast<std::uint64_t>(columns.factor), kOp, " qkv_hidden_sizes is ",
+            sum, " together, expected ", columns, " as weights has columns");
+    sizes->width = given[0];
+    sizes->value_width = given[2];
+  }
+  const std::int64_t heads = sizes->core.num_heads;
+  check_width(sizes->width, heads);
+  check_width(sizes->value_width, heads);
+  const auto width = divided(sizes->width, Dim(heads));
+  const auto value_width = divided(sizes->value_width, Dim(heads));
+  sizes->core.head_dim = width ? *width : node.unknown_size(3);
+  sizes->core.value_head_dim = value_width ? *value_width : node.unknown_size(4);
+}
+
+void read_past(const InferContext& node, bool present, MicrosoftSizes* s) {
+  const bool has_past = has_input(node, kPast);
+  require(!(has_past || present) || may_equal(s->head_dim, s->value_head_dim), kOp,
+          " has a past or a present and heads ", s->head_dim, " and ", s->value_head_dim, " wide, expected the same");
+  if (!has_past || !node.inputs[kPast].dims) return;
+  const DimList& past = *node.inputs[kPast].dims;
+  require(past.size() == 5, kOp, " past has rank ", past.size(), ", expected 5");
+  s->past = past[3];
+  check_microsoft_dims(kOp, "past", past, {2, s->batch, s->num_heads, s->past, s->head_dim});
+  s->key_len = sum_of(node, s->past, s->key_len);
+}
+
+/// Fills in what is known of the sizes.
+Layer read(const InferContext& node, Sizes* sizes) {
   check_inputs(kOp, node, 2, kInputs);
-  require(node.num_outputs <= 2, kOp, " has ", node.num_outputs, " outputs, expected at most 2");
+  check_outputs(kOp, node, 2);
   for (const char* const attribute : {"do_rotary", "past_present_share_buffer"}) refuse(node, attribute);
   Layer layer;
   MicrosoftCore& a = layer.core;
-  AttentionSpec& c = a.core;
   a.op = kOp;
-  a.type = node.inputs[kInput].type;
-  const Dims& input = node.inputs[kInput].dims;
-  require(input.rank() == 3, kOp, " input has rank ", input.rank(), ", expected 3");
-  check_microsoft_type(a, node, kWeights, "weights");
-  layer.input_width = input[2];
+  a.type = node.inputs[kInput].type.value_or(DataType::kF32);
+  for (const auto& [i, what] : {std::pair(kWeights, "weights"), {kBias, "bias"}, {kPast, "past"}}) {
+    if (has_input(node, i)) check_microsoft_type(a, node, i, what);
+  }
   layer.present = node.num_outputs > 1;
-  c.batch = input[0];
-  c.query_len = c.key_len = input[1];
-  c.num_heads = node.attributes.integer("num_heads");
-  require(c.num_heads >= 1, kOp, " num_heads is ", c.num_heads, ", expected at least 1");
-  read_widths(node, &layer);
-  c.head_dim = layer.width / c.num_heads;
-  c.value_head_dim = layer.value_width / c.num_heads;
-  if (is_given(node, kBias)) {
-    check_microsoft_type(a, node, kBias, "bias");
-    check_microsoft_dims(kOp, "bias", node.inputs[kBias].dims, {2 * layer.width + layer.value_width});
+  a.has_past = has_input(node, kPast);
+  MicrosoftSizes& s = sizes->core;
+  s.num_heads = node.attributes.integer("num_heads");
+  require(s.num_heads >= 1, kOp, " num_heads is ", s.num_heads, ", expected at least 1");
+  const auto& input = node.inputs[kInput].dims;
+  require(!input || input->size() == 3, kOp, " input has rank ", input ? input->size() : 0, ", expected 3");
+  s.batch = input ? (*input)[0] : node.unknown_size(0);
+  s.query_len = s.key_len = input ? (*input)[1] : node.unknown_size(1);
+  sizes->input_width = input ? (*input)[2] : node.unknown_size(5);
+  if (node.inputs[kWeights].dims) {
+    read_widths(node, sizes);
+  } else {
+    sizes->width = sizes->value_width = node.unknown_size(2);
+    s.head_dim = s.value_head_dim = node.unknown_size(3);
   }
-  a.has_past = is_given(node, kPast);
-  require(!(a.has_past || layer.present) || c.head_dim == *c.value_head_dim, kOp, " has a past or a present and heads ",
-          c.head_dim, " and ", *c.value_head_dim, " wide, expected the same");
-  if (a.has_past) {
-    check_microsoft_type(a, node, kPast, "past");
-    const Dims& past = node.inputs[kPast].dims;
-    require(past.rank() == 5, kOp, " past has rank ", past.rank(), ", expected 5");
-    a.past = past[3];
-    check_microsoft_dims(kOp, "past", past, {2, c.batch, c.num_heads, a.past, c.head_dim});
-    c.key_len += a.past;
+  if (has_input(node, kBias) && node.inputs[kBias].dims) {
+    const Dim both = sizes->width * Dim(2);
+    check_microsoft_dims(kOp, "bias", *node.inputs[kBias].dims, {sum_of(node, both, sizes->value_width)});
   }
-  read_microsoft_masks(node, {kMask, kAttentionBias, "mask_index"}, false, &a);
+  read_past(node, layer.present, &s);
+  set_microsoft_sizes(s, &a);
+  read_microsoft_masks(node, {kMask, kAttentionBias, "mask_index"}, s, false, &a);
+  layer.input_width = number_or_one(sizes->input_width);
+  layer.width = number_or_one(sizes->width);
+  layer.value_width = number_or_one(sizes->value_width);
   return layer;
+}
+
+Layer read(const NodeContext& node) {
+  Sizes sizes;
+  const PlannedInputs planned(node);
+  return read(planned.context(), &sizes);
 }
 
 /// A constant as f32, in `wide` where it is narrow.
@@ -118,7 +155,7 @@ ConstTensorView constant(const NodeContext& node, std::size_t i, const char* wha
 PackedMatmul projection(const NodeContext& node, const Layer& layer, const PackedMatmul* same) {
   Tensor wide_weights, wide_bias;
   const ConstTensorView weights = constant(node, kWeights, "weights", &wide_weights);
-  const ConstTensorView bias = is_given(node, kBias) ? constant(node, kBias, "bias", &wide_bias) : ConstTensorView();
+  const ConstTensorView bias = has_input(node, kBias) ? constant(node, kBias, "bias", &wide_bias) : ConstTensorView();
   const std::int64_t columns = 2 * layer.width + layer.value_width;
   return {{.rows = layer.core.core.batch * layer.core.core.query_len,
            .columns = columns,
@@ -208,11 +245,14 @@ class MicrosoftAttentionPlan : public NodePlan {
 class MicrosoftAttentionOp : public Operator {
  public:
   std::string_view name() const override { return kOp; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    const Layer layer = read(node);
-    const AttentionSpec& c = layer.core.core;
-    std::vector<TensorInfo> outputs{{layer.core.type, {c.batch, c.query_len, layer.value_width}}};
-    if (layer.present) outputs.push_back({layer.core.type, {2, c.batch, c.num_heads, c.key_len, c.head_dim}});
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    Sizes sizes;
+    read(node, &sizes);
+    const MicrosoftSizes& s = sizes.core;
+    const auto& type = node.inputs[kInput].type;
+    std::vector<ValueInfo> outputs{{type, DimList{s.batch, s.query_len, sizes.value_width}, {}, true}};
+    if (node.num_outputs > 1)
+      outputs.push_back({type, DimList{2, s.batch, s.num_heads, s.key_len, s.head_dim}, {}, true});
     return outputs;
   }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {

@@ -34,6 +34,15 @@ struct MicrosoftCore {
   bool sums_causal = false;  ///< the causal limit is part of that sum
 };
 
+/// Sizes as far as they are known.
+struct MicrosoftSizes {
+  std::int64_t num_heads = 1;
+  Dim batch = 1, query_len = 1, past = 0, key_len = 1, head_dim = 1, value_head_dim = 1;  ///< key_len: with the past
+};
+
+/// Sizes into a core; what is not known is 1.
+void set_microsoft_sizes(const MicrosoftSizes& sizes, MicrosoftCore* core);
+
 /// Where a node has the inputs that both operators have, and what it calls its mask.
 struct MicrosoftInputs {
   std::size_t mask, attention_bias;
@@ -42,13 +51,14 @@ struct MicrosoftInputs {
 
 /// Fills in all but sizes, type and past, which the caller has read. `scores`: the biased scores are an output. Throws
 /// naming the operator, the input and both numbers.
-void read_microsoft_masks(const NodeContext& node, const MicrosoftInputs& at, bool scores, MicrosoftCore* core);
+void read_microsoft_masks(const InferContext& node, const MicrosoftInputs& at, const MicrosoftSizes& sizes, bool scores,
+                          MicrosoftCore* core);
 
-/// Throws unless the input is of the node's float type.
-void check_microsoft_type(const MicrosoftCore& core, const NodeContext& node, std::size_t input, const char* what);
+/// Throws unless the input may be of the node's float type.
+void check_microsoft_type(const MicrosoftCore& core, const InferContext& node, std::size_t input, const char* what);
 
-/// Throws unless both dims are the same.
-void check_microsoft_dims(const char* op, const char* what, const Dims& got, const Dims& expected);
+/// Throws unless both dims may be the same.
+void check_microsoft_dims(const char* op, const char* what, const DimList& got, const DimList& expected);
 
 /// The tensors of one run; those that are not asked for are absent. `bias` is [N·H + N·H + N·Hv].
 struct MicrosoftCoreArgs {

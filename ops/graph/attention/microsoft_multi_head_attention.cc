@@ -5,6 +5,10 @@
 //   microsoft_core_op.h has them; past_key? [B, N, P, H], past_value? [B, N, P, Hv]
 //   → output [B, S, N·Hv], present_key? [B, N, T, H], present_value? [B, N, T, Hv], qk? [B, N, S, T]: biased scores
 // Decides which view of the inputs is a head.
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+
 #include "ops/graph/attention/attributes.h"
 #include "ops/graph/attention/microsoft_core.h"
 #include "ops/graph/operators.h"
@@ -45,110 +49,127 @@ struct Heads {
   std::size_t outputs = 1;
 };
 
-bool is_given(const NodeContext& node, std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; }
-
-[[noreturn]] void fail_rank(const NodeContext& node, std::size_t i, const char* expected) {
-  fail(ErrorCode::kInvalidArgument, kOp, ' ', kNames[i], " has rank ", node.inputs[i].dims.rank(), ", expected ",
-       expected);
+/// Throws unless the rank is known and one of these.
+void check_rank(const InferContext& node, std::size_t i, std::initializer_list<int> allowed, const char* expected) {
+  const int rank = node.inputs[i].rank();
+  if (std::find(allowed.begin(), allowed.end(), rank) != allowed.end()) return;
+  fail(ErrorCode::kInvalidArgument, kOp, ' ', kNames[i], " has rank ", rank, ", expected ", expected);
 }
 
-std::int64_t width_of_heads(const NodeContext& node, std::size_t i, std::int64_t heads) {
-  const std::int64_t width = node.inputs[i].dims[2];
-  require(width > 0 && width % heads == 0, kOp, ' ', kNames[i], " is ", width,
+Dim width_of_heads(const InferContext& node, std::size_t i, std::int64_t heads) {
+  const Dim& width = (*node.inputs[i].dims)[2];
+  require(!width.is_number() || (width.factor > 0 && width.factor % heads == 0), kOp, ' ', kNames[i], " is ", width,
           " wide, expected a multiple of num_heads = ", heads);
-  return width / heads;
+  const auto of_one = divided(width, Dim(heads));
+  return of_one ? *of_one : node.unknown_size(static_cast<std::int64_t>(8 + i));
 }
 
-void check_dims(const NodeContext& node, std::size_t i, const Dims& expected) {
-  check_microsoft_dims(kOp, kNames[i], node.inputs[i].dims, expected);
+void check_dims(const InferContext& node, std::size_t i, const DimList& expected) {
+  check_microsoft_dims(kOp, kNames[i], *node.inputs[i].dims, expected);
 }
 
 /// Sizes of query, key and value; the length of the new keys is left in key_len.
-void read_heads(const NodeContext& node, AttentionSpec* c) {
-  const Dims& q = node.inputs[kQuery].dims;
-  c->batch = q[0];
-  c->query_len = q[1];
-  if (!is_given(node, kKey)) {
-    require(!is_given(node, kValue), kOp, " has a value but no key, expected both or neither");
-    if (q.rank() != 5) fail_rank(node, kQuery, "5 where there is no key");
-    check_dims(node, kQuery, {q[0], q[1], c->num_heads, 3, q[4]});
-    c->key_len = q[1];
-    c->head_dim = q[4];
-    c->value_head_dim = q[4];
+void read_heads(const InferContext& node, MicrosoftSizes* s) {
+  const DimList& q = *node.inputs[kQuery].dims;
+  const bool has_key = has_input(node, kKey);
+  require(has_key || !has_input(node, kValue), kOp, " has a value but no key, expected both or neither");
+  check_rank(node, kQuery, {has_key ? 3 : 5}, has_key ? "3 where there is a key" : "5 where there is no key");
+  s->batch = q[0];
+  s->query_len = q[1];
+  if (!has_key) {
+    check_dims(node, kQuery, {q[0], q[1], s->num_heads, 3, q[4]});
+    s->key_len = q[1];
+    s->head_dim = s->value_head_dim = q[4];
     return;
   }
-  if (q.rank() != 3) fail_rank(node, kQuery, "3 where there is a key");
-  c->head_dim = width_of_heads(node, kQuery, c->num_heads);
-  const Dims& k = node.inputs[kKey].dims;
-  if (k.rank() == 5) {
-    require(!is_given(node, kValue), kOp, " has a value beside a key that holds both");
-    check_dims(node, kKey, {q[0], k[1], c->num_heads, 2, c->head_dim});
-    c->key_len = k[1];
-    c->value_head_dim = c->head_dim;
+  s->head_dim = width_of_heads(node, kQuery, s->num_heads);
+  const DimList& k = *node.inputs[kKey].dims;
+  if (k.size() == 5) {
+    require(!has_input(node, kValue), kOp, " has a value beside a key that holds both");
+    check_dims(node, kKey, {q[0], k[1], s->num_heads, 2, s->head_dim});
+    s->key_len = k[1];
+    s->value_head_dim = s->head_dim;
     return;
   }
-  if (k.rank() != 3 && k.rank() != 4) fail_rank(node, kKey, "3, 4 or 5");
-  require(is_given(node, kValue), kOp, " value is missing");
-  const Dims& v = node.inputs[kValue].dims;
-  if (v.rank() != k.rank()) fail_rank(node, kValue, k.rank() == 3 ? "3 as key" : "4 as key");
-  if (k.rank() == 3) {
+  check_rank(node, kKey, {3, 4}, "3, 4 or 5");
+  require(has_input(node, kValue), kOp, " value is missing");
+  check_rank(node, kValue, {static_cast<int>(k.size())}, k.size() == 3 ? "3 as key" : "4 as key");
+  const DimList& v = *node.inputs[kValue].dims;
+  if (k.size() == 3) {
     check_dims(node, kKey, {q[0], k[1], q[2]});
     check_dims(node, kValue, {q[0], k[1], v[2]});
-    c->key_len = k[1];
-    c->value_head_dim = width_of_heads(node, kValue, c->num_heads);
+    s->key_len = k[1];
+    s->value_head_dim = width_of_heads(node, kValue, s->num_heads);
     return;
   }
-  check_dims(node, kKey, {q[0], c->num_heads, k[2], c->head_dim});
-  check_dims(node, kValue, {q[0], c->num_heads, k[2], v[3]});
-  c->key_len = k[2];
-  c->value_head_dim = v[3];
+  check_dims(node, kKey, {q[0], s->num_heads, k[2], s->head_dim});
+  check_dims(node, kValue, {q[0], s->num_heads, k[2], v[3]});
+  s->key_len = k[2];
+  s->value_head_dim = v[3];
 }
 
-void read_past(const NodeContext& node, MicrosoftCore* a) {
-  AttentionSpec& c = a->core;
-  a->has_past = is_given(node, kPastKey);
-  require(a->has_past == is_given(node, kPastValue), kOp, " has one of past_key and past_value, expected both");
-  if (!a->has_past) return;
-  require(!is_given(node, kKey) || node.inputs[kKey].dims.rank() != 4, kOp,
+void read_past(const InferContext& node, MicrosoftSizes* s) {
+  require(has_input(node, kPastKey) == has_input(node, kPastValue), kOp,
+          " has one of past_key and past_value, expected both");
+  if (!has_input(node, kPastKey)) return;
+  require(!has_input(node, kKey) || node.inputs[kKey].rank() != 4, kOp,
           " has a past beside a key of rank 4, expected rank 3 or 5");
-  const Dims& past = node.inputs[kPastKey].dims;
-  if (past.rank() != 4) fail_rank(node, kPastKey, "4");
-  a->past = past[2];
-  check_dims(node, kPastKey, {c.batch, c.num_heads, a->past, c.head_dim});
-  check_dims(node, kPastValue, {c.batch, c.num_heads, a->past, *c.value_head_dim});
-  c.key_len += a->past;
+  check_rank(node, kPastKey, {4}, "4");
+  s->past = (*node.inputs[kPastKey].dims)[2];
+  check_dims(node, kPastKey, {s->batch, s->num_heads, s->past, s->head_dim});
+  check_dims(node, kPastValue, {s->batch, s->num_heads, s->past, s->value_head_dim});
+  s->key_len = sum_of(node, s->past, s->key_len);
+}
+
+bool ranks_known(const InferContext& node) {
+  for (const std::size_t i : {kQuery, kKey, kValue, kPastKey, kPastValue}) {
+    if (has_input(node, i) && !node.inputs[i].dims) return false;
+  }
+  return true;
+}
+
+/// Fills in what is known of the sizes; nothing where a rank is not known.
+Heads read(const InferContext& node, std::optional<MicrosoftSizes>* known) {
+  check_inputs(kOp, node, 1, kInputs);
+  check_outputs(kOp, node, static_cast<int>(kOutputs));
+  Heads heads;
+  MicrosoftCore& a = heads.core;
+  a.op = kOp;
+  a.type = node.inputs[kQuery].type.value_or(DataType::kF32);
+  heads.outputs = static_cast<std::size_t>(node.num_outputs);
+  for (const std::size_t i : {kKey, kValue, kBias, kPastKey, kPastValue}) {
+    if (has_input(node, i)) check_microsoft_type(a, node, i, kNames[i]);
+  }
+  for (const std::size_t i : {kPastLength, kCacheIndirection}) {
+    if (has_input(node, i)) fail(ErrorCode::kUnsupported, kOp, ' ', kNames[i], " (input ", i, ") is not supported");
+  }
+  a.has_past = has_input(node, kPastKey);
+  MicrosoftSizes s;
+  s.num_heads = node.attributes.integer("num_heads");
+  require(s.num_heads >= 1, kOp, " num_heads is ", s.num_heads, ", expected at least 1");
+  if (!ranks_known(node)) return heads;
+  read_heads(node, &s);
+  read_past(node, &s);
+  if (has_input(node, kBias)) {
+    const Dim columns = sum_of(node, s.head_dim * Dim(2), s.value_head_dim) * Dim(s.num_heads);
+    if (node.inputs[kBias].dims) check_dims(node, kBias, {columns});
+    heads.key_bias = !has_input(node, kKey) || node.inputs[kKey].rank() != 4;
+  }
+  set_microsoft_sizes(s, &a);
+  read_microsoft_masks(node, {kMask, kAttentionBias, "key_padding_mask"}, s, heads.outputs > kScores, &a);
+  *known = s;
+  return heads;
 }
 
 Heads read(const NodeContext& node) {
-  check_inputs(kOp, node, 1, kInputs);
-  Heads heads;
-  MicrosoftCore& a = heads.core;
-  AttentionSpec& c = a.core;
-  a.op = kOp;
-  a.type = node.inputs[kQuery].type;
-  heads.outputs = static_cast<std::size_t>(node.num_outputs);
-  require(heads.outputs <= kOutputs, kOp, " has ", heads.outputs, " outputs, expected at most ", kOutputs);
-  for (const std::size_t i : {kKey, kValue, kBias, kPastKey, kPastValue}) {
-    if (is_given(node, i)) check_microsoft_type(a, node, i, kNames[i]);
-  }
-  for (const std::size_t i : {kPastLength, kCacheIndirection}) {
-    if (is_given(node, i)) fail(ErrorCode::kUnsupported, kOp, ' ', kNames[i], " (input ", i, ") is not supported");
-  }
-  c.num_heads = node.attributes.integer("num_heads");
-  require(c.num_heads >= 1, kOp, " num_heads is ", c.num_heads, ", expected at least 1");
-  read_heads(node, &c);
-  read_past(node, &a);
-  if (is_given(node, kBias)) {
-    check_dims(node, kBias, {c.num_heads * (2 * c.head_dim + *c.value_head_dim)});
-    heads.key_bias = !is_given(node, kKey) || node.inputs[kKey].dims.rank() != 4;
-  }
-  read_microsoft_masks(node, {kMask, kAttentionBias, "key_padding_mask"}, heads.outputs > kScores, &a);
-  return heads;
+  const PlannedInputs planned(node);
+  std::optional<MicrosoftSizes> sizes;
+  return read(planned.context(), &sizes);
 }
 
 MicrosoftCoreWants wants(const NodeContext& node, const Heads& heads) {
   return {.heads_type = heads.core.type,
-          .query_bias = is_given(node, kBias),
+          .query_bias = has_input(node, kBias),
           .key_bias = heads.key_bias,
           .present_key = heads.outputs > kPresentKey,
           .present_value = heads.outputs > kPresentValue,
@@ -197,15 +218,19 @@ class MicrosoftMultiHeadAttentionPlan : public NodePlan {
 class MicrosoftMultiHeadAttentionOp : public Operator {
  public:
   std::string_view name() const override { return kOp; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    const Heads heads = read(node);
-    const AttentionSpec& c = heads.core.core;
-    const DataType type = heads.core.type;
-    std::vector<TensorInfo> outputs{{type, {c.batch, c.query_len, c.num_heads * *c.value_head_dim}},
-                                    {type, {c.batch, c.num_heads, c.key_len, c.head_dim}},
-                                    {type, {c.batch, c.num_heads, c.key_len, *c.value_head_dim}},
-                                    {type, {c.batch, c.num_heads, c.query_len, c.key_len}}};
-    outputs.resize(heads.outputs);
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    std::optional<MicrosoftSizes> sizes;
+    read(node, &sizes);
+    const ValueInfo unknown{.type = node.inputs[kQuery].type, .dims = {}, .elements = {}};
+    std::vector<ValueInfo> outputs(kOutputs, unknown);
+    if (sizes) {
+      const MicrosoftSizes& s = *sizes;
+      outputs[kOut].dims = DimList{s.batch, s.query_len, s.value_head_dim * Dim(s.num_heads)};
+      outputs[kPresentKey].dims = DimList{s.batch, s.num_heads, s.key_len, s.head_dim};
+      outputs[kPresentValue].dims = DimList{s.batch, s.num_heads, s.key_len, s.value_head_dim};
+      outputs[kScores].dims = DimList{s.batch, s.num_heads, s.query_len, s.key_len};
+    }
+    outputs.resize(static_cast<std::size_t>(node.num_outputs));
     return outputs;
   }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {

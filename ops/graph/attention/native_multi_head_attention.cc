@@ -17,18 +17,18 @@ constexpr std::size_t kMaxInputs = kMask + 4;
 const char* const kNames[] = {"query", "key", "value", "w_q", "w_k",    "w_v",   "w_o",
                               "b_q",   "b_k", "b_v",   "b_o", "bias_k", "bias_v"};
 
-bool is_given(const NodeContext& node, std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; }
-
 /// An input that is packed at plan time; absent when it is optional and was left out.
-ConstTensorView constant(const NodeContext& node, std::size_t i, bool optional) {
-  if (optional && !is_given(node, i)) return {};
-  require(is_given(node, i), "MultiHeadAttention ", kNames[i], " is missing");
+template <class Context>
+ConstTensorView constant(const Context& node, std::size_t i, bool optional) {
+  if (optional && !has_input(node, i)) return {};
+  require(has_input(node, i), "MultiHeadAttention ", kNames[i], " is missing");
   require(i < node.constants.size() && node.constants[i], "MultiHeadAttention ", kNames[i],
           " is computed at run time, expected a constant");
   return node.constants[i];
 }
 
-MultiHeadAttentionWeights weights_of(const NodeContext& node) {
+template <class Context>
+MultiHeadAttentionWeights weights_of(const Context& node) {
   MultiHeadAttentionWeights w;
   w.query = constant(node, kWq, false);
   w.key = constant(node, kWk, false);
@@ -49,30 +49,41 @@ MultiHeadAttentionWeights weights_of(const NodeContext& node) {
   return w;
 }
 
-const Dims& input_dims(const NodeContext& node, std::size_t i) {
-  const Dims& dims = node.inputs[i].dims;
+/// [B, S, E] of an input, unknown sizes where its rank is not known.
+DimList input_dims(const InferContext& node, std::size_t i) {
   check_f32_or_bf16("MultiHeadAttention", node, i);
-  require(dims.rank() == 3, "MultiHeadAttention ", kNames[i], " has rank ", dims.rank(), ", expected 3");
-  return dims;
+  const auto& dims = node.inputs[i].dims;
+  if (!dims) return {node.unknown_size(0), node.unknown_size(1), node.unknown_size(2)};
+  require(dims->size() == 3, "MultiHeadAttention ", kNames[i], " has rank ", dims->size(), ", expected 3");
+  return *dims;
 }
 
-MultiHeadAttentionSpec spec_of(const NodeContext& node) {
+/// Sizes that are not known are 1 and as in query.
+MultiHeadAttentionSpec spec_of(const InferContext& node) {
   check_inputs("MultiHeadAttention", node, 1, kMaxInputs);
   const Attributes& a = node.attributes;
-  const Dims& q = input_dims(node, kQuery);
+  const DimList q = input_dims(node, kQuery);
   MultiHeadAttentionSpec spec;
-  spec.type = node.inputs[kQuery].type;
-  spec.batch = q[0];
-  spec.query_len = q[1];
-  spec.embed_dim = q[2];
-  require(is_given(node, kKey) == is_given(node, kValue),
-          "MultiHeadAttention has one of key and value, expected both or "
-          "neither");
-  spec.self_attention = !is_given(node, kKey) || a.integer("self_attention", 0) != 0;
-  if (is_given(node, kKey)) {
-    spec.key_len = input_dims(node, kKey)[1];
-    spec.kdim = input_dims(node, kKey)[2];
-    spec.vdim = input_dims(node, kValue)[2];
+  spec.type = node.inputs[kQuery].type.value_or(DataType::kF32);
+  spec.batch = number_or_one(q[0]);
+  spec.query_len = number_or_one(q[1]);
+  spec.embed_dim = number_or_one(q[2]);
+  require(has_input(node, kKey) == has_input(node, kValue),
+          "MultiHeadAttention has one of key and value, expected both or neither");
+  spec.self_attention = !has_input(node, kKey) || a.integer("self_attention", 0) != 0;
+  if (has_input(node, kKey)) {
+    const DimList k = input_dims(node, kKey);
+    const DimList v = input_dims(node, kValue);
+    const bool stands = a.integer("broadcast", 1) != 0;  // one batch entry for all
+    for (const DimList* input : {&k, &v}) {
+      require((stands && (*input)[0].is(1)) || may_equal((*input)[0], q[0]), "MultiHeadAttention ",
+              kNames[input == &k ? kKey : kValue], " has ", (*input)[0], " batch entries, expected ", q[0], " or 1");
+    }
+    require(may_equal(k[1], v[1]), "MultiHeadAttention value has ", v[1], " tokens, expected ", k[1], " as key");
+    const bool known = k[1].is_number() && q[1].is_number();
+    spec.key_len = known ? k[1].factor : spec.self_attention ? spec.query_len : number_or_one(k[1]);
+    if (k[2].is_number()) spec.kdim = k[2].factor;
+    if (v[2].is_number()) spec.vdim = v[2].factor;
   }
   spec.num_heads = a.integer("num_heads");
   if (a.has("num_kv_heads")) spec.num_kv_heads = a.integer("num_kv_heads");
@@ -83,9 +94,18 @@ MultiHeadAttentionSpec spec_of(const NodeContext& node) {
   return spec;
 }
 
+/// [B, H, Sq, Skv], appended keys included.
+DimList full_dims(const InferContext& node, const MultiHeadAttentionSpec& completed) {
+  const DimList q = input_dims(node, kQuery);
+  const bool apart = has_input(node, kKey) && !completed.self_attention;
+  const Dim keys = sum_of(node, apart ? input_dims(node, kKey)[1] : q[1],
+                          core_spec(completed, has_input(node, kBiasK)).always_visible_keys);
+  return {q[0], completed.num_heads, q[1], keys};
+}
+
 MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
-  MultiHeadAttentionSpec spec = spec_of(node);
-  const bool appends = spec.add_zero_attention || is_given(node, kBiasK);
+  MultiHeadAttentionSpec spec = spec_of(PlannedInputs(node).context());
+  const bool appends = spec.add_zero_attention || has_input(node, kBiasK);
   if (appends || node.constants.size() <= kMask || !node.constants[kMask]) return spec;
   AttentionSpec sized{spec};
   sized.query_len = spec.query_len;
@@ -140,12 +160,22 @@ class MultiHeadAttentionPlan : public NodePlan {
 class MultiHeadAttentionOp : public Operator {
  public:
   std::string_view name() const override { return "MultiHeadAttention"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    const MultiHeadAttentionSpec spec = complete_spec(spec_of(node));
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    check_outputs("MultiHeadAttention", node, 2);
+    const MultiHeadAttentionSpec given = spec_of(node);
+    Inferred outputs{like(node.inputs[kQuery])};
+    const bool apart = has_input(node, kKey);
+    const bool widths = input_dims(node, kQuery)[2].is_number() &&
+                        (!apart || (input_dims(node, kKey)[2].is_number() && input_dims(node, kValue)[2].is_number()));
+    if (!widths) {
+      if (node.num_outputs > 1) outputs.push_back({.type = DataType::kF32, .dims = {}, .elements = {}});
+      return outputs;
+    }
+    const MultiHeadAttentionSpec spec = complete_spec(given);
     check_weights(spec, weights_of(node));
-    std::vector<TensorInfo> outputs{{spec.type, {spec.batch, spec.query_len, spec.embed_dim}}};
-    if (spec.scores_output != ScoresOutput::kNone) {
-      outputs.push_back(scores_info(core_spec(spec, is_given(node, kBiasK))));
+    if (node.num_outputs > 1) {
+      const DimList scores = scores_dims(spec.scores_output, full_dims(node, spec));
+      outputs.push_back({.type = DataType::kF32, .dims = scores, .elements = {}});
     }
     return outputs;
   }

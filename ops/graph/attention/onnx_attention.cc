@@ -26,13 +26,6 @@ View with_heads(const View& view, std::int64_t heads) {
   return view.rank() == 3 ? view.split_axis(2, heads).permuted({0, 2, 1, 3}) : view;
 }
 
-Dims mask_dims(const NodeContext& node, const OnnxAttention& a) {
-  if (a.core.mask == MaskKind::kNone) return {};
-  Dims dims = node.inputs[At::kMask].dims;
-  if (a.pads_mask) dims[dims.rank() - 1] = 2;  // the second column hides, and so do all beyond it
-  return dims;
-}
-
 class OnnxAttentionPlan : public NodePlan {
  public:
   OnnxAttentionPlan(const NodeContext& node, const OnnxAttention& a)
@@ -47,8 +40,8 @@ class OnnxAttentionPlan : public NodePlan {
     const auto converts = [&](DataType type) { return per_op || (native && type != core); };
     const DataType given = c.mask == MaskKind::kNone ? DataType::kF32 : node.inputs[At::kMask].type;
     const bool mask_fits = given == DataType::kF32 || (given == DataType::kBF16 && core == DataType::kBF16);
-    mask_ = book(&book_, c.mask == MaskKind::kAdditive && (!mask_fits || a_.pads_mask), DataType::kF32,
-                 mask_dims(node, a_));
+    mask_ = book(&book_, c.mask == MaskKind::kAdditive && !mask_fits, DataType::kF32,
+                 c.mask == MaskKind::kNone ? Dims{} : node.inputs[At::kMask].dims);
     offsets_ = book(&book_, a_.gives_offsets, DataType::kI64, {c.batch});
     past_key_ = book(&book_, a_.has_past && a_.outputs <= At::kPresentKey, a_.type, key);
     past_value_ = book(&book_, a_.has_past && a_.outputs <= At::kPresentValue, a_.value_type, value);
@@ -130,18 +123,7 @@ class OnnxAttentionPlan : public NodePlan {
   ConstTensorView mask(const RunContext& context, const ConstTensorView& given) const {
     if (!mask_.used) return given;
     const TensorView wide = mask_.in(context.workspace);
-    if (!a_.pads_mask) {
-      convert_view(given, wide);
-      return wide;
-    }
-    constexpr float kHidden = -std::numeric_limits<float>::infinity();
-    float* to = wide.as<float>();
-    const std::int64_t rows = given.count();
-    if (given.type != DataType::kBool) convert_view(given, TensorView(wide.data, DataType::kF32, given.dims));
-    for (std::int64_t r = rows; r-- > 0;) {  // from the back, so that a row is read before it is written over
-      to[2 * r] = given.type == DataType::kBool ? (given.data[r] != std::byte{0} ? 0.0f : kHidden) : to[r];
-      to[2 * r + 1] = kHidden;
-    }
+    convert_view(given, wide);
     return wide;
   }
 
@@ -248,9 +230,7 @@ class OnnxAttentionPlan : public NodePlan {
 class OnnxAttentionOp : public Operator {
  public:
   std::string_view name() const override { return "onnx.Attention"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    return onnx_attention_outputs(read_onnx_attention(node));
-  }
+  std::vector<ValueInfo> infer(const InferContext& node) const override { return infer_onnx_attention(node); }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
     return std::make_unique<OnnxAttentionPlan>(node, read_onnx_attention(node));
   }

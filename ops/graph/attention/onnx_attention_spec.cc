@@ -2,8 +2,12 @@
 #include "ops/graph/attention/onnx_attention_spec.h"
 
 #include <cmath>
+#include <optional>
+#include <string>
 
+#include "ops/attention/spec.h"
 #include "ops/base/numeric.h"
+#include "ops/graph/attention/attributes.h"
 #include "ops/graph/onnx_type.h"
 #include "ops/graph/operators.h"
 #include "runtime/base/check.h"
@@ -15,23 +19,24 @@ using At = OnnxAttentionAt;
 constexpr const char* kOp = "onnx.Attention";
 const char* const kNames[] = {"Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"};
 
-bool is_given(const NodeContext& node, std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; }
-
 /// An input as [B, H, S, D].
-Dims with_heads(const NodeContext& node, std::size_t i, const char* attribute) {
-  const Dims& dims = node.inputs[i].dims;
-  require(dims.rank() == 3 || dims.rank() == 4, kOp, ' ', kNames[i], " has rank ", dims.rank(), ", expected 3 or 4");
-  if (dims.rank() == 4) return dims;
+DimList with_heads(const InferContext& node, std::size_t i, const char* attribute) {
+  const DimList& dims = *node.inputs[i].dims;
+  if (dims.size() == 4) return dims;
   const std::int64_t heads = node.attributes.integer(attribute, 0);
   require(heads > 0, kOp, " attribute ", attribute, " is ", heads, ", expected at least 1 for inputs of rank 3");
-  require(dims[2] % heads == 0, kOp, ' ', kNames[i], " is ", dims[2], " wide, expected a multiple of ", attribute,
-          " = ", heads);
-  return {dims[0], heads, dims[1], dims[2] / heads};
+  require(!dims[2].is_number() || dims[2].factor % heads == 0, kOp, ' ', kNames[i], " is ", dims[2],
+          " wide, expected a multiple of ", attribute, " = ", heads);
+  const std::optional<Dim> width = divided(dims[2], Dim(heads));
+  return {dims[0], heads, dims[1], width ? *width : node.unknown_size(static_cast<std::int64_t>(i))};
 }
 
-void require_dims(const char* what, const Dims& got, const Dims& expected) {
-  require(got == expected, kOp, ' ', what, " has dims ", got, ", expected ", expected);
+void require_dims(const char* what, const DimList& got, const DimList& expected) {
+  require(may_equal(got, expected), kOp, ' ', what, " has dims ", got, ", expected ", expected);
 }
+
+/// The one that is a number, if any is.
+Dim known_of(const Dim& a, const Dim& b) { return a.is_number() ? a : b; }
 
 DataType softmax_type(std::int64_t precision, DataType otherwise) {
   if (precision == 0) return otherwise;
@@ -58,72 +63,108 @@ OnnxArithmetic arithmetic_of(const OnnxAttention& a, bool per_op_rounding) {
   return per_op_rounding && !(f32 && wide) ? OnnxArithmetic::kPerOpRounding : OnnxArithmetic::kNative;
 }
 
-void read_types(const NodeContext& node, OnnxAttention* a) {
+void check_types(const InferContext& node) {
   for (const std::size_t i : {At::kQuery, At::kKey, At::kValue, At::kPastKey, At::kPastValue}) {
-    if (!is_given(node, i)) continue;
-    const DataType type = node.inputs[i].type;
+    if (!has_input(node, i) || !node.inputs[i].type) continue;
+    const DataType type = *node.inputs[i].type;
     require(is_float(type), kOp, ' ', kNames[i], " is ", type_name(type), ", expected f32, f64, f16 or bf16");
     const std::size_t like = i == At::kPastValue || i == At::kValue ? At::kValue : At::kQuery;
-    require(type == node.inputs[like].type, kOp, ' ', kNames[i], " is ", type_name(type), ", expected ",
-            type_name(node.inputs[like].type), " as ", kNames[like]);
+    const DataType expected = node.inputs[like].type.value_or(type);
+    require(type == expected, kOp, ' ', kNames[i], " is ", type_name(type), ", expected ", type_name(expected), " as ",
+            kNames[like]);
   }
-  a->type = node.inputs[At::kQuery].type;
-  a->value_type = node.inputs[At::kValue].type;
+}
+
+void read_types(const InferContext& node, OnnxAttention* a) {
+  a->type = node.inputs[At::kQuery].type.value_or(DataType::kF32);
+  a->value_type = node.inputs[At::kValue].type.value_or(a->type);
   a->softmax_type = softmax_type(node.attributes.integer("softmax_precision", 0), a->type);
   a->arithmetic = arithmetic_of(*a, node.attributes.integer("per_op_rounding", 0) != 0);
   const bool all_bf16 = a->type == DataType::kBF16 && a->value_type == DataType::kBF16;
   if (all_bf16 && a->arithmetic == OnnxArithmetic::kNative) a->core.type = DataType::kBF16;
 }
 
-void read_sizes(const NodeContext& node, OnnxAttention* a) {
-  const Dims q = with_heads(node, At::kQuery, "q_num_heads");
-  const Dims k = with_heads(node, At::kKey, "kv_num_heads");
-  const Dims v = with_heads(node, At::kValue, "kv_num_heads");
-  a->packed_heads = node.inputs[At::kQuery].dims.rank() == 3;
-  a->has_past = is_given(node, At::kPastKey);
-  require(a->has_past == is_given(node, At::kPastValue), kOp, " has one of past_key and past_value, expected both");
-  if (a->has_past) {
-    const Dims& past = node.inputs[At::kPastKey].dims;
-    require(past.rank() == 4, kOp, " past_key has rank ", past.rank(), ", expected 4");
-    a->past = past[2];
-    require_dims("past_key", past, {q[0], k[1], a->past, q[3]});
-    require_dims("past_value", node.inputs[At::kPastValue].dims, {q[0], k[1], a->past, v[3]});
+/// nullopt where a rank is not known.
+std::optional<OnnxAttentionSizes> sizes_of(const InferContext& node) {
+  require(has_input(node, At::kPastKey) == has_input(node, At::kPastValue), kOp,
+          " has one of past_key and past_value, expected both");
+  bool ranks = true;
+  for (const std::size_t i : {At::kQuery, At::kKey, At::kValue}) {
+    const int rank = node.inputs[i].rank();
+    ranks = ranks && rank >= 0;
+    require(rank < 0 || rank == 3 || rank == 4, kOp, ' ', kNames[i], " has rank ", rank, ", expected 3 or 4");
+  }
+  const bool has_past = has_input(node, At::kPastKey);
+  for (const std::size_t i : {At::kPastKey, At::kPastValue}) {
+    if (!has_past) break;
+    const int rank = node.inputs[i].rank();
+    ranks = ranks && rank >= 0;
+    require(rank < 0 || rank == 4, kOp, ' ', kNames[i], " has rank ", rank, ", expected 4");
+  }
+  if (!ranks) return std::nullopt;
+  const DimList q = with_heads(node, At::kQuery, "q_num_heads");
+  const DimList k = with_heads(node, At::kKey, "kv_num_heads");
+  const DimList v = with_heads(node, At::kValue, "kv_num_heads");
+  OnnxAttentionSizes s;
+  s.past = 0;
+  if (has_past) {
+    s.past = (*node.inputs[At::kPastKey].dims)[2];
+    require_dims("past_key", *node.inputs[At::kPastKey].dims, {q[0], k[1], s.past, q[3]});
+    require_dims("past_value", *node.inputs[At::kPastValue].dims, {q[0], k[1], s.past, v[3]});
   }
   require_dims("K", k, {q[0], k[1], k[2], q[3]});
   require_dims("V", v, {q[0], k[1], k[2], v[3]});
-  AttentionSpec& core = a->core;
-  core.batch = q[0];
-  core.num_heads = q[1];
-  core.query_len = q[2];
-  core.head_dim = q[3];
-  core.num_kv_heads = k[1];
-  core.key_len = a->past + k[2];
-  core.value_head_dim = v[3];
+  s.batch = known_of(q[0], known_of(k[0], v[0]));
+  s.num_heads = q[1];
+  s.num_kv_heads = known_of(k[1], v[1]);
+  s.query_len = q[2];
+  s.head_dim = known_of(q[3], k[3]);
+  s.key_len = sum_of(node, s.past, known_of(k[2], v[2]));
+  s.value_head_dim = v[3];
+  const bool known = s.num_heads.is_number() && s.num_kv_heads.is_number();
+  require(!known || s.num_heads == s.num_kv_heads ||
+              (s.num_kv_heads.factor > 0 && s.num_heads.factor % s.num_kv_heads.factor == 0),
+          kOp, " Q has ", s.num_heads, " heads, expected a multiple of the ", s.num_kv_heads, " of K and V");
+  return s;
 }
 
-void read_mask(const NodeContext& node, OnnxAttention* a) {
-  if (!is_given(node, At::kMask)) return;
-  const TensorInfo& mask = node.inputs[At::kMask];
-  require(mask.type == DataType::kBool || is_float(mask.type), kOp, " attn_mask is ", type_name(mask.type),
-          " with Q in ", type_name(a->type), ", expected bool or a float type");
-  require(mask.dims.rank() >= 1 && mask.dims.rank() <= 4, kOp, " attn_mask has rank ", mask.dims.rank(),
-          ", expected 1 to 4");
-  a->core.mask = mask.type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
-  // Up to opset 23 one column broadcasts; from 24 on a mask that is too short is filled up with hidden keys.
-  a->pads_mask = mask.dims.back() == 1 && a->core.key_len > 1 && node.attributes.integer("opset", 23) >= 24;
-  if (a->pads_mask) a->core.mask = MaskKind::kAdditive;
+void set_sizes(const OnnxAttentionSizes& s, OnnxAttention* a) {
+  AttentionSpec& core = a->core;
+  const bool heads = s.num_heads.is_number() && s.num_kv_heads.is_number();
+  core.batch = number_or_one(s.batch);
+  core.num_heads = heads ? s.num_heads.factor : 1;
+  core.num_kv_heads = heads ? s.num_kv_heads.factor : 1;
+  core.query_len = number_or_one(s.query_len);
+  core.key_len = number_or_one(s.key_len);
+  core.head_dim = number_or_one(s.head_dim);
+  core.value_head_dim = number_or_one(s.value_head_dim);
+  a->past = s.past.is_number() ? s.past.factor : 0;
+}
+
+/// A mask of one column broadcasts, as in the function body of the operator; from opset 24 on one that is too short is
+/// filled up with hidden keys.
+void read_mask(const InferContext& node, OnnxAttention* a) {
+  if (!has_input(node, At::kMask)) return;
+  const DataType type = node.inputs[At::kMask].type.value_or(DataType::kBool);
+  require(type == DataType::kBool || is_float(type), kOp, " attn_mask is ", type_name(type), " with Q in ",
+          type_name(a->type), ", expected bool or a float type");
+  a->core.mask = type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
+}
+
+void check_lengths(const InferContext& node, const Dim& batch) {
+  if (!has_input(node, At::kLengths)) return;
+  const ValueInfo& lengths = node.inputs[At::kLengths];
+  if (lengths.dims) require_dims("nonpad_kv_seqlen", *lengths.dims, {batch});
+  const DataType type = lengths.type.value_or(DataType::kI64);
+  require(type == DataType::kI64 || type == DataType::kI32, kOp, " nonpad_kv_seqlen is ", type_name(type),
+          ", expected i64");
 }
 
 /// The diagonal lies at the past, else at length − Sq, else at 0.
-void read_positions(const NodeContext& node, OnnxAttention* a) {
+void read_positions(const InferContext& node, OnnxAttention* a) {
   AttentionSpec& core = a->core;
   const bool causal = node.attributes.integer("is_causal", 0) != 0;
-  core.key_lengths = is_given(node, At::kLengths);
-  if (core.key_lengths) {
-    require_dims("nonpad_kv_seqlen", node.inputs[At::kLengths].dims, {core.batch});
-    require(node.inputs[At::kLengths].type == DataType::kI64 || node.inputs[At::kLengths].type == DataType::kI32, kOp,
-            " nonpad_kv_seqlen is ", type_name(node.inputs[At::kLengths].type), ", expected i64");
-  }
+  core.key_lengths = has_input(node, At::kLengths);
   core.window.left = node.attributes.integer("left_window_size", -1);
   core.window.right = node.attributes.integer("right_window_size", -1);
   const bool by_length = core.key_lengths && !a->has_past;
@@ -137,15 +178,13 @@ void read_positions(const NodeContext& node, OnnxAttention* a) {
   }
 }
 
-}  // namespace
-
-OnnxAttention read_onnx_attention(const NodeContext& node) {
-  check_inputs(kOp, node, 3, 7);
+OnnxAttention read(const InferContext& node, const OnnxAttentionSizes& sizes) {
   OnnxAttention a;
   a.outputs = static_cast<std::size_t>(node.num_outputs);
-  require(a.outputs <= 4, kOp, " has ", a.outputs, " outputs, expected at most 4");
   read_types(node, &a);
-  read_sizes(node, &a);
+  set_sizes(sizes, &a);
+  a.packed_heads = node.inputs[At::kQuery].rank() == 3;
+  a.has_past = has_input(node, At::kPastKey);
   if (node.attributes.has("scale")) {
     a.core.scale = node.attributes.real("scale", 0);
   } else if (a.core.head_dim > 0) {
@@ -164,15 +203,37 @@ OnnxAttention read_onnx_attention(const NodeContext& node) {
   return a;
 }
 
-std::vector<TensorInfo> onnx_attention_outputs(const OnnxAttention& a) {
-  const AttentionSpec& c = a.core;
-  const Dims out = a.packed_heads ? Dims{c.batch, c.query_len, c.num_heads * *c.value_head_dim}
-                                  : Dims{c.batch, c.num_heads, c.query_len, *c.value_head_dim};
-  std::vector<TensorInfo> outputs{{a.type, out},
-                                  {a.type, {c.batch, *c.num_kv_heads, c.key_len, c.head_dim}},
-                                  {a.value_type, {c.batch, *c.num_kv_heads, c.key_len, *c.value_head_dim}},
-                                  {a.type, {c.batch, c.num_heads, c.query_len, c.key_len}}};
-  outputs.resize(a.outputs);
+}  // namespace
+
+OnnxAttention read_onnx_attention(const NodeContext& node) {
+  const PlannedInputs planned(node);
+  return read(planned.context(), sizes_of(planned.context()).value());
+}
+
+std::vector<ValueInfo> infer_onnx_attention(const InferContext& node) {
+  check_inputs(kOp, node, 3, 7);
+  check_outputs(kOp, node, 4);
+  check_types(node);
+  const std::optional<OnnxAttentionSizes> sizes = sizes_of(node);
+  complete_spec(read(node, sizes.value_or(OnnxAttentionSizes{1, 1, 1, 1, 0, 1, 1, 1})).core);
+  const auto& q = node.inputs[At::kQuery];
+  const auto& v = node.inputs[At::kValue];
+  std::vector<ValueInfo> outputs{{.type = q.type, .dims = {}, .elements = {}},
+                                 {.type = q.type, .dims = {}, .elements = {}},
+                                 {.type = v.type, .dims = {}, .elements = {}},
+                                 {.type = q.type, .dims = {}, .elements = {}}};
+  if (sizes) {
+    const OnnxAttentionSizes& s = *sizes;
+    const DimList full{s.batch, s.num_heads, s.query_len, s.key_len};
+    if (has_input(node, At::kMask)) check_mask_dims(std::string(kOp) + " attn_mask", node.inputs[At::kMask], full);
+    check_lengths(node, s.batch);
+    outputs[At::kOut].dims = q.rank() == 3 ? DimList{s.batch, s.query_len, s.num_heads * s.value_head_dim}
+                                           : DimList{s.batch, s.num_heads, s.query_len, s.value_head_dim};
+    outputs[At::kPresentKey].dims = DimList{s.batch, s.num_kv_heads, s.key_len, s.head_dim};
+    outputs[At::kPresentValue].dims = DimList{s.batch, s.num_kv_heads, s.key_len, s.value_head_dim};
+    outputs[At::kScores].dims = full;
+  }
+  outputs.resize(static_cast<std::size_t>(node.num_outputs));
   return outputs;
 }
 

@@ -30,14 +30,18 @@ struct OnnxAttention {
   DataType softmax_type;      ///< of the softmax
   OnnxArithmetic arithmetic = OnnxArithmetic::kNative;
   bool gives_offsets = false;  ///< the run makes AttentionArgs::offsets: past, or length − Sq
-  bool pads_mask = false;      ///< the mask has one column that stands for the first key only
   std::size_t outputs = 1;     ///< of the node
 };
 
-/// Throws kInvalidArgument naming the input and both numbers.
-OnnxAttention read_onnx_attention(const NodeContext& node);
+/// Sizes as far as they are known.
+struct OnnxAttentionSizes {
+  Dim batch, num_heads, num_kv_heads, query_len, past, key_len, head_dim, value_head_dim;
+};
 
-/// Types and dims of the node's outputs.
-std::vector<TensorInfo> onnx_attention_outputs(const OnnxAttention& a);
+/// The operator's rule: checks the node and says what is known of its outputs.
+std::vector<ValueInfo> infer_onnx_attention(const InferContext& node);
+
+/// What to plan, of a node that the rule has passed.
+OnnxAttention read_onnx_attention(const NodeContext& node);
 
 }  // namespace headway

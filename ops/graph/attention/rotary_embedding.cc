@@ -2,6 +2,8 @@
 // through. Inputs of ai.onnx: x [B, N, S, H] or [B, S, N·H], cos, sin, position_ids?; of com.microsoft: x,
 // position_ids, cos, sin. cos and sin are [B or 1, S, r/2], or [positions, r/2] read at position_ids. Decides the
 // loops; in narrow types every product is rounded, as the function body of the operator has it.
+#include <optional>
+
 #include "ops/base/numeric.h"
 #include "ops/graph/operators.h"
 #include "runtime/base/check.h"
@@ -24,65 +26,98 @@ struct Rotary {
   bool has_positions = false;
 };
 
-Rotary read(const Domain& domain, const NodeContext& node) {
+/// Sizes as far as they are known.
+struct RotarySizes {
+  Dim batch, heads, length, width, half;
+};
+
+/// [B, N, S, H] of the input.
+RotarySizes heads_of(const Domain& domain, const InferContext& node, const Dim& half) {
+  const char* op = domain.name;
+  const DimList& x = *node.inputs[0].dims;
+  if (x.size() == 4) return {x[0], x[1], x[2], x[3], half};
+  std::int64_t given = node.attributes.integer("num_heads", 0);
+  RotarySizes r{x[0], Dim(given), x[1], Dim(), half};
+  // com.microsoft leaves the heads out when the caches are as wide as a head.
+  const bool counted = given == 0 && &domain == &kMicrosoft;
+  if (counted && !(x[2].is_number() && half.is_number())) {
+    r.heads = node.unknown_size(1);
+    r.width = node.unknown_size(3);
+    return r;
+  }
+  if (counted && half.factor > 0 && half.factor <= x[2].factor) given = x[2].factor / (2 * half.factor);
+  require(given > 0 && (!x[2].is_number() || x[2].factor % given == 0), op, " num_heads is ", given, " with an input ",
+          x[2], " wide, expected a divisor of it");
+  const auto width = divided(x[2], Dim(given));
+  r.heads = given;
+  r.width = width ? *width : node.unknown_size(3);
+  return r;
+}
+
+void check_positions(const Domain& domain, const InferContext& node, const RotarySizes& r, const DimList& cos) {
+  const char* op = domain.name;
+  if (!has_input(node, domain.positions)) {
+    const Dim batch = cos.size() == 3 ? cos[0] : Dim(1);
+    require((batch.is(1) || may_equal(batch, r.batch)) && may_equal(cos[cos.size() - 2], r.length), op,
+            " cos_cache has dims ", cos, ", expected ", DimList{r.batch, r.length, r.half}, " or batch 1");
+    return;
+  }
+  const ValueInfo& positions = node.inputs[domain.positions];
+  const DataType type = positions.type.value_or(DataType::kI64);
+  require(type == DataType::kI64 || type == DataType::kI32, op, " position_ids is ", type_name(type), ", expected i64");
+  require(cos.size() == 2, op, " cos_cache has rank ", cos.size(), ", expected 2 with position_ids");
+  if (!positions.dims) return;
+  const DimList& dims = *positions.dims;
+  const bool offset = &domain == &kMicrosoft && may_equal(dims, DimList{1});
+  const bool one_row = may_equal(dims, DimList{1, r.length});
+  require(offset || one_row || may_equal(dims, DimList{r.batch, r.length}), op, " position_ids has dims ", dims,
+          ", expected ", DimList{r.batch, r.length});
+}
+
+/// nullopt where a rank is not known.
+std::optional<RotarySizes> sizes_of(const Domain& domain, const InferContext& node) {
   const char* op = domain.name;
   check_inputs(op, node, 3, 4);
-  const auto given = [&](std::size_t i) { return i < node.inputs.size() && node.inputs[i].present; };
-  const TensorInfo& x = node.inputs[0];
-  require(is_float(x.type), op, " input is ", type_name(x.type), ", expected a float type");
-  require(x.dims.rank() == 3 || x.dims.rank() == 4, op, " input has rank ", x.dims.rank(), ", expected 3 or 4");
-  require(given(domain.sin), op, " sin_cache is missing");
+  check_type(op, node, 0, kFloatTypes);
+  require(has_input(node, domain.sin), op, " sin_cache is missing");
   for (const std::size_t i : {domain.cos, domain.sin}) {
-    require(node.inputs[i].type == x.type, op, " cache is ", type_name(node.inputs[i].type), ", expected ",
-            type_name(x.type));
-  }
-  const Dims& cos = node.inputs[domain.cos].dims;
-  require(cos == node.inputs[domain.sin].dims, op, " caches have dims ", cos, " and ", node.inputs[domain.sin].dims,
-          ", expected the same");
-  require(cos.rank() == 2 || cos.rank() == 3, op, " cos_cache has rank ", cos.rank(), ", expected 2 or 3");
-
-  Rotary r{};
-  r.packed_heads = x.dims.rank() == 3;
-  r.batch = x.dims[0];
-  r.interleaved = node.attributes.integer("interleaved", 0) != 0;
-  r.has_positions = given(domain.positions);
-  r.half = cos.back();
-  if (r.packed_heads) {
-    std::int64_t heads = node.attributes.integer("num_heads", 0);
-    // com.microsoft leaves the heads out when the caches are as wide as a head.
-    if (heads == 0 && &domain == &kMicrosoft && r.half > 0) heads = x.dims[2] / (2 * r.half);
-    require(heads > 0 && x.dims[2] % heads == 0, op, " num_heads is ", heads, " with an input ", x.dims[2],
-            " wide, expected a divisor of it");
-    r.heads = heads;
-    r.length = x.dims[1];
-    r.width = x.dims[2] / heads;
-  } else {
-    r.heads = x.dims[1];
-    r.length = x.dims[2];
-    r.width = x.dims[3];
+    const DataType type = node.inputs[0].type.value_or(DataType::kF32);
+    const DataType given = node.inputs[i].type.value_or(type);
+    require(given == type, op, " cache is ", type_name(given), ", expected ", type_name(type));
   }
   const std::int64_t columns = node.attributes.integer("rotary_embedding_dim", 0);
-  require(columns == 0 || columns == 2 * r.half, op, " rotary_embedding_dim is ", columns, " but cos_cache has ",
-          r.half, " columns, expected half as many");
-  require(2 * r.half <= r.width, op, " cos_cache has ", r.half, " columns, expected at most half of a head's ",
-          r.width);
+  node.attributes.integer("interleaved", 0);
   require(&domain == &kOnnx ||
               (node.attributes.real("scale", 1) == 1 && node.attributes.integer("is_packed_batching", 0) == 0),
           op, " with a scale or packed batching is not supported");
-  if (r.has_positions) {
-    const TensorInfo& positions = node.inputs[domain.positions];
-    require(positions.type == DataType::kI64 || positions.type == DataType::kI32, op, " position_ids is ",
-            type_name(positions.type), ", expected i64");
-    const bool offset = &domain == &kMicrosoft && positions.dims == Dims{1};
-    const bool one_row = positions.dims.rank() == 2 && positions.dims[0] == 1 && positions.dims[1] == r.length;
-    require(offset || one_row || positions.dims == Dims({r.batch, r.length}), op, " position_ids has dims ",
-            positions.dims, ", expected ", Dims({r.batch, r.length}));
-    require(cos.rank() == 2, op, " cos_cache has rank ", cos.rank(), ", expected 2 with position_ids");
-  } else {
-    const std::int64_t batch = cos.rank() == 3 ? cos[0] : 1;
-    require((batch == 1 || batch == r.batch) && cos[cos.rank() - 2] == r.length, op, " cos_cache has dims ", cos,
-            ", expected ", Dims({r.batch, r.length, r.half}), " or batch 1");
-  }
+  const auto& x = node.inputs[0].dims;
+  const auto& cos = node.inputs[domain.cos].dims;
+  const auto& sin = node.inputs[domain.sin].dims;
+  if (!x || !cos || !sin) return std::nullopt;
+  require(x->size() == 3 || x->size() == 4, op, " input has rank ", x->size(), ", expected 3 or 4");
+  require(may_equal(*cos, *sin), op, " caches have dims ", *cos, " and ", *sin, ", expected the same");
+  require(cos->size() == 2 || cos->size() == 3, op, " cos_cache has rank ", cos->size(), ", expected 2 or 3");
+  const RotarySizes r = heads_of(domain, node, cos->back());
+  require(columns == 0 || !r.half.is_number() || (columns % 2 == 0 && columns / 2 == r.half.factor), op,
+          " rotary_embedding_dim is ", columns, " but cos_cache has ", r.half, " columns, expected half as many");
+  require(!r.half.is_number() || !r.width.is_number() || r.half.factor <= r.width.factor / 2, op, " cos_cache has ",
+          r.half, " columns, expected at most half of a head's ", r.width);
+  check_positions(domain, node, r, *cos);
+  return r;
+}
+
+Rotary read(const Domain& domain, const NodeContext& node) {
+  const PlannedInputs planned(node);
+  const RotarySizes sizes = sizes_of(domain, planned.context()).value();
+  Rotary r{};
+  r.batch = sizes.batch.factor;
+  r.heads = sizes.heads.factor;
+  r.length = sizes.length.factor;
+  r.width = sizes.width.factor;
+  r.half = sizes.half.factor;
+  r.packed_heads = node.inputs[0].dims.rank() == 3;
+  r.interleaved = node.attributes.integer("interleaved", 0) != 0;
+  r.has_positions = has_input(node, domain.positions);
   return r;
 }
 
@@ -163,9 +198,10 @@ class RotaryEmbeddingOp : public Operator {
  public:
   explicit RotaryEmbeddingOp(const Domain& domain) : domain_(domain) {}
   std::string_view name() const override { return domain_.name; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
-    read(domain_, node);
-    return {node.inputs[0]};
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    sizes_of(domain_, node);
+    check_outputs(domain_.name, node, 1);
+    return {like(node.inputs[0])};
   }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
     return std::make_unique<RotaryPlan>(domain_, read(domain_, node));

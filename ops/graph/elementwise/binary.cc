@@ -3,6 +3,7 @@
 #include "ops/graph/elementwise/arithmetic.h"
 #include "ops/graph/elementwise/binary_row.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
+#include "ops/graph/elementwise/element_arithmetic.h"
 #include "ops/graph/operators.h"
 #include "ops/graph/table_op.h"
 #include "runtime/base/check.h"
@@ -30,11 +31,13 @@ BinaryKernel hot_kernel(DataType type) {
   return type == DataType::kF32 ? elementwise_kernels().*kVectorised : plain_kernel<F>(type);
 }
 
-Infos infer_two(const char* op, const NodeContext& node) {
+Inferred infer_two(const char* op, const InferContext& node) {
   check_inputs(op, node, 2, 2);
   check_type(op, node, 0, kNumericTypes);
   check_same_type(op, node, 0, 1);
-  return {{node.inputs[0].type, broadcast_dims(op, node.inputs[0].dims, node.inputs[1].dims)}};
+  return {{.type = node.inputs[0].type,
+           .dims = broadcast(op, node, node.inputs[0].dims, node.inputs[1].dims),
+           .elements = element_arithmetic(op, node)}};
 }
 
 OpFunctions two(KernelOf kernel_of) {
@@ -55,16 +58,17 @@ OpFunctions two(KernelOf kernel_of) {
           }};
 }
 
-Infos infer_many(const char* op, const NodeContext& node) {
+Inferred infer_many(const char* op, const InferContext& node) {
   require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
   check_inputs(op, node, node.inputs.size(), node.inputs.size());
   check_type(op, node, 0, kNumericTypes);
-  Dims dims = node.inputs[0].dims;
+  ValueInfo out = like(node.inputs[0]);
   for (std::size_t i = 1; i < node.inputs.size(); ++i) {
     check_same_type(op, node, 0, i);
-    dims = broadcast_dims(op, dims, node.inputs[i].dims);
+    out.dims = broadcast(op, node, out.dims, node.inputs[i].dims);
   }
-  return {{node.inputs[0].type, dims}};
+  out.elements = element_arithmetic(op, node);
+  return {out};
 }
 
 /// y[i] *= factor, which is exact enough for a mean: one rounding more.
@@ -81,8 +85,8 @@ void scale_row(DataType type, std::byte* data, std::int64_t n, double factor) {
 /// The first input is spread over the output, the others are taken in one after the other, in place.
 OpFunctions many(KernelOf kernel_of, bool mean = false) {
   return {.infer =
-              [mean](const char* op, const NodeContext& node) {
-                Infos outputs = infer_many(op, node);
+              [mean](const char* op, const InferContext& node) {
+                Inferred outputs = infer_many(op, node);
                 if (mean) check_type(op, node, 0, kFloatTypes);
                 return outputs;
               },
@@ -156,11 +160,11 @@ OpFunctions sum_of_many(bool mean) {
 /// Mod's two meanings are told apart by an attribute.
 OpFunctions mod() {
   return {.infer =
-              [](const char* op, const NodeContext& node) {
+              [](const char* op, const InferContext& node) {
                 const bool truncated = node.attributes.integer("fmod", 0) != 0;
-                Infos outputs = infer_two(op, node);
-                require(truncated || !is_float(outputs[0].type), op, " of ", type_name(outputs[0].type),
-                        " has fmod = 0, expected 1");
+                Inferred outputs = infer_two(op, node);
+                const DataType type = outputs[0].type.value_or(DataType::kI64);
+                require(truncated || !is_float(type), op, " of ", type_name(type), " has fmod = 0, expected 1");
                 return outputs;
               },
           .plan =

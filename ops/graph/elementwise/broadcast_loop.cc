@@ -11,20 +11,6 @@ constexpr std::int64_t kTaskElements = 16384;
 
 }  // namespace
 
-Dims broadcast_dims(const char* op, const Dims& a, const Dims& b) {
-  Dims out = a.rank() >= b.rank() ? a : b;
-  const Dims& shorter = a.rank() >= b.rank() ? b : a;
-  for (int i = 0; i < shorter.rank(); ++i) {
-    const int at = out.rank() - shorter.rank() + i;
-    const std::int64_t x = out[at];
-    const std::int64_t y = shorter[i];
-    require(x == y || x == 1 || y == 1, op, " inputs have dims ", a, " and ", b, ", expected ", x, " and ", y,
-            " to be equal or one of them 1");
-    out[at] = x == 1 ? y : x;
-  }
-  return out;
-}
-
 BroadcastLoop::BroadcastLoop(const Dims& out, std::initializer_list<Dims> operands) {
   ConstTensorView views[kMaxOperands];
   for (const Dims& dims : operands) {

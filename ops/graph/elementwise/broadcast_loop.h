@@ -12,9 +12,6 @@
 
 namespace headway {
 
-/// The dims of two operands broadcast to each other, right-aligned. Throws kInvalidArgument naming `op` and both.
-Dims broadcast_dims(const char* op, const Dims& a, const Dims& b);
-
 class BroadcastLoop {
  public:
   static constexpr int kMaxOperands = 3;

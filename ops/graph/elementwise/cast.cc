@@ -47,26 +47,37 @@ std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos
   });
 }
 
-Infos infer_cast(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 1, 1);
-  return {{type_of_number(op, node.attributes.integer("to")), node.inputs[0].dims}};
+/// Elements of shape arithmetic stay what they are where the type can hold them.
+Inferred converted(const ValueInfo& from, const std::optional<DataType>& to) {
+  ValueInfo out{.type = to, .dims = from.dims, .elements = {}};
+  if (!from.elements || !from.type) return {out};
+  const bool widens = to == DataType::kI64 || to == from.type;
+  if (widens) out.elements = from.elements;
+  if (to == DataType::kI32 && all_numbers(*from.elements)) {
+    out.elements = from.elements;
+    for (Dim& one : *out.elements) one = convert<std::int32_t>(one.factor);
+  }
+  return {out};
 }
 
-Infos infer_like(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 2);
-  return {{node.inputs[1].type, node.inputs[0].dims}};
+Inferred infer_cast(const char* op, const InferContext& node) {
+  check_inputs(op, node, 1, 1);
+  return converted(node.inputs[0], type_of_number(op, node.attributes.integer("to")));
 }
+
+Inferred infer_like(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 2);
+  return converted(node.inputs[0], node.inputs[1].type);
+}
+
+/// A cast to the same type is a view.
+int viewed(const NodeContext& node, const Infos& outputs) { return outputs[0].type == node.inputs[0].type ? 0 : -1; }
 
 }  // namespace
 
 void add_cast_ops(Registry* registry) {
-  // A cast to the same type is a view.
-  registry->add(make_op("Cast", {.infer = infer_cast, .plan = plan, .aliased_input = [](const NodeContext& node) {
-                                   return infer_cast("Cast", node)[0].type == node.inputs[0].type ? 0 : -1;
-                                 }}));
-  registry->add(make_op("CastLike", {.infer = infer_like, .plan = plan, .aliased_input = [](const NodeContext& node) {
-                                       return node.inputs[1].type == node.inputs[0].type ? 0 : -1;
-                                     }}));
+  registry->add(make_op("Cast", {.infer = infer_cast, .plan = plan, .aliased_input = viewed}));
+  registry->add(make_op("CastLike", {.infer = infer_like, .plan = plan, .aliased_input = viewed}));
 }
 
 }  // namespace headway

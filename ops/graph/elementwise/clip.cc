@@ -9,16 +9,15 @@
 namespace headway {
 namespace {
 
-Infos infer(const char* op, const NodeContext& node) {
+Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 1, 3);
   check_type(op, node, 0, kNumericTypes);
   for (const std::size_t i : {1, 2}) {
     if (!has_input(node, i)) continue;
     check_same_type(op, node, 0, i);
-    require(element_count(node.inputs[i].dims) == 1, op, " input ", i, " has dims ", node.inputs[i].dims,
-            ", expected one element");
+    check_one_element(op, node, i, "input " + std::to_string(i));
   }
-  return {node.inputs[0]};
+  return {like(node.inputs[0])};
 }
 
 std::unique_ptr<NodePlan> plan(const char*, const NodeContext&, const Infos& outputs) {

@@ -5,6 +5,7 @@
 
 #include "ops/graph/elementwise/binary_row.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
+#include "ops/graph/elementwise/element_arithmetic.h"
 #include "ops/graph/operators.h"
 #include "ops/graph/table_op.h"
 
@@ -34,11 +35,14 @@ BinaryKernel logical(DataType type) {
 }
 
 OpFunctions two(KernelOf kernel_of) {
-  return {.infer = [kernel_of](const char* op, const NodeContext& node) -> Infos {
+  return {.infer = [kernel_of](const char* op, const InferContext& node) -> Inferred {
             check_inputs(op, node, 2, 2);
             check_same_type(op, node, 0, 1);
-            if (kernel_of(node.inputs[0].type) == nullptr) check_type(op, node, 0, {DataType::kBool});
-            return {{DataType::kBool, broadcast_dims(op, node.inputs[0].dims, node.inputs[1].dims)}};
+            const DataType type = node.inputs[0].type.value_or(DataType::kBool);
+            if (kernel_of(type) == nullptr) check_type(op, node, 0, {DataType::kBool});
+            return {{.type = DataType::kBool,
+                     .dims = broadcast(op, node, node.inputs[0].dims, node.inputs[1].dims),
+                     .elements = element_arithmetic(op, node)}};
           },
           .plan =
               [kernel_of](const char*, const NodeContext& node, const Infos& outputs) {
@@ -61,14 +65,14 @@ OpFunctions two(KernelOf kernel_of) {
 /// `test` is asked a compute type's value; `needs` is the only type it knows, or f32 for "any float".
 template <class Test>
 OpFunctions one(DataType needs, Test test) {
-  return {.infer = [needs](const char* op, const NodeContext& node) -> Infos {
+  return {.infer = [needs](const char* op, const InferContext& node) -> Inferred {
             check_inputs(op, node, 1, 1);
             if (needs == DataType::kBool) {
               check_type(op, node, 0, {DataType::kBool});
             } else {
               check_type(op, node, 0, kFloatTypes);
             }
-            return {{DataType::kBool, node.inputs[0].dims}};
+            return {{.type = DataType::kBool, .dims = node.inputs[0].dims, .elements = element_arithmetic(op, node)}};
           },
           .plan =
               [test](const char*, const NodeContext& node, const Infos& outputs) {

@@ -61,11 +61,13 @@ BinaryKernel kernel_of(DataType base, DataType exponent) {
   });
 }
 
-Infos infer(const char* op, const NodeContext& node) {
+Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 2, 2);
   check_type(op, node, 0, kNumericTypes);
   check_type(op, node, 1, kNumericTypes);
-  return {{node.inputs[0].type, broadcast_dims(op, node.inputs[0].dims, node.inputs[1].dims)}};
+  return {{.type = node.inputs[0].type,
+           .dims = broadcast(op, node, node.inputs[0].dims, node.inputs[1].dims),
+           .elements = {}}};
 }
 
 std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos& outputs) {

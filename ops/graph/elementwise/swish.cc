@@ -37,10 +37,12 @@ void swish_row(const ElementwiseKernels&, float alpha, const double* x, double* 
 }
 
 OpFunctions swish(float default_alpha) {
-  return {.infer = [](const char* op, const NodeContext& node) -> Infos {
+  return {.infer = [](const char* op, const InferContext& node) -> Inferred {
             check_inputs(op, node, 1, 1);
+            check_outputs(op, node, 1);
             check_type(op, node, 0, kFloatTypes);
-            return {node.inputs[0]};
+            node.attributes.real("alpha", 1);
+            return {like(node.inputs[0])};
           },
           .plan =
               [default_alpha](const char*, const NodeContext& node, const Infos& outputs) {

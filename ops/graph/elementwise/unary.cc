@@ -5,6 +5,7 @@
 #include "ops/base/numeric.h"
 #include "ops/graph/elementwise/arithmetic.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
+#include "ops/graph/elementwise/element_arithmetic.h"
 #include "ops/graph/elementwise/unary_math.h"
 #include "ops/graph/operators.h"
 #include "ops/graph/table_op.h"
@@ -58,19 +59,21 @@ std::unique_ptr<NodePlan> plan_kernel(UnaryKernel kernel, const Infos& outputs) 
 }
 
 OpFunctions function(KernelOf kernel_of) {
-  return {.infer = [kernel_of](const char* op, const NodeContext& node) -> Infos {
+  return {.infer = [kernel_of](const char* op, const InferContext& node) -> Inferred {
             check_inputs(op, node, 1, 1);
-            if (kernel_of(node.inputs[0].type) == nullptr) {
+            if (kernel_of(node.inputs[0].type.value_or(DataType::kF32)) == nullptr) {
               check_type(op, node, 0, kernel_of(DataType::kI64) == nullptr ? kFloatTypes : kNumericTypes);
             }
-            return {node.inputs[0]};
+            ValueInfo out = like(node.inputs[0]);
+            out.elements = element_arithmetic(op, node);
+            return {out};
           },
           .plan = [kernel_of](const char*, const NodeContext&,
                               const Infos& outputs) { return plan_kernel(kernel_of(outputs[0].type), outputs); }};
 }
 
-KernelOf gelu_kernel(const char* op, const NodeContext& node) {
-  const std::string approximate = node.attributes.text("approximate", "none");
+KernelOf gelu_kernel(const char* op, const Attributes& attributes) {
+  const std::string approximate = attributes.text("approximate", "none");
   require(approximate == "none" || approximate == "tanh", op, " approximate is '", approximate,
           "', expected none or tanh");
   if (approximate == "tanh") return hot<math::GeluTanh, &ElementwiseKernels::gelu_tanh>;
@@ -78,10 +81,12 @@ KernelOf gelu_kernel(const char* op, const NodeContext& node) {
 }
 
 OpFunctions gelu() {
-  return {
-      .infer = [](const char* op, const NodeContext& node) { return function(gelu_kernel(op, node)).infer(op, node); },
-      .plan = [](const char* op, const NodeContext& node,
-                 const Infos& outputs) { return plan_kernel(gelu_kernel(op, node)(outputs[0].type), outputs); }};
+  return {.infer = [](const char* op,
+                      const InferContext& node) { return function(gelu_kernel(op, node.attributes)).infer(op, node); },
+          .plan =
+              [](const char* op, const NodeContext& node, const Infos& outputs) {
+                return plan_kernel(gelu_kernel(op, node.attributes)(outputs[0].type), outputs);
+              }};
 }
 
 }  // namespace

@@ -45,12 +45,36 @@ WhereKernel kernel_of(std::size_t bytes) {
   }
 }
 
-Infos infer(const char* op, const NodeContext& node) {
+/// Of short lists, by a condition that is known.
+std::optional<DimList> chosen_elements(const InferContext& node) {
+  const auto& condition = node.inputs[0].elements;
+  const auto& yes = node.inputs[1].elements;
+  const auto& no = node.inputs[2].elements;
+  if (!condition || !yes || !no) return std::nullopt;
+  std::size_t count = 1;
+  for (const DimList* list : {&*condition, &*yes, &*no}) {
+    if (list->size() == 1) continue;
+    if (count != 1 && list->size() != count) return std::nullopt;
+    count = list->size();
+  }
+  DimList elements;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto pick = [&](const DimList& list) { return list.size() == 1 ? list[0] : list[i]; };
+    const Dim chosen = pick(*condition);
+    if (!chosen.is_number()) return std::nullopt;
+    elements.push_back(chosen.factor != 0 ? pick(*yes) : pick(*no));
+  }
+  return elements;
+}
+
+Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 3, 3);
   check_type(op, node, 0, {DataType::kBool});
   check_same_type(op, node, 1, 2);
-  const Dims values = broadcast_dims(op, node.inputs[1].dims, node.inputs[2].dims);
-  return {{node.inputs[1].type, broadcast_dims(op, node.inputs[0].dims, values)}};
+  const auto values = broadcast(op, node, node.inputs[1].dims, node.inputs[2].dims);
+  return {{.type = node.inputs[1].type,
+           .dims = broadcast(op, node, node.inputs[0].dims, values),
+           .elements = chosen_elements(node)}};
 }
 
 std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos& outputs) {

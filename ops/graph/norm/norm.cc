@@ -1,5 +1,7 @@
 // LayerNormalization, RMSNormalization and SimplifiedLayerNormalization: rows of all axes from `axis` on. Decides where
 // rows are converted and how scale and bias reach them; ops/simd normalises.
+#include <algorithm>
+
 #include "ops/base/numeric.h"
 #include "ops/graph/elementwise/arithmetic.h"
 #include "ops/graph/elementwise/broadcast_loop.h"
@@ -33,16 +35,10 @@ std::int64_t product(const Dims& dims, int begin, int end) {
   return n;
 }
 
-/// ONNX Runtime's own operator, whose scale may have another type than the rows; its output has that type.
-bool takes_other_scale(std::string_view op) { return op.ends_with("SimplifiedLayerNormalization"); }
-
-Affine affine_of(const char* op, const NodeContext& node, std::size_t input, int axis) {
+Affine affine_of(const NodeContext& node, std::size_t input, int axis) {
   if (!has_input(node, input)) return Affine::kNone;
-  if (input != 1 || !takes_other_scale(op)) check_same_type(op, node, 0, input);
   const Dims& x = node.inputs[0].dims;
   const Dims& given = node.inputs[input].dims;
-  require(broadcast_dims(op, x, given) == x, op, " input ", input, " has dims ", given, ", expected to broadcast to ",
-          x);
   // The row's own elements, perhaps with unit axes in front.
   const int row_rank = x.rank() - axis;
   bool row = element_count(given) == product(x, axis, x.rank()) && given.rank() >= row_rank;
@@ -51,27 +47,23 @@ Affine affine_of(const char* op, const NodeContext& node, std::size_t input, int
 }
 
 NormSpec spec_of(const char* op, const NodeContext& node, bool rms) {
-  check_inputs(op, node, 2, rms ? 2 : 3);
-  check_type(op, node, 0, kFloatTypes);
   const Dims& dims = node.inputs[0].dims;
   NormSpec spec;
   spec.rms = rms;
-  spec.axis = normalised_axis(op, node.attributes.integer("axis", -1), dims.rank());
+  spec.axis = normalised_axis(op, node.attributes.integer("axis", -1), static_cast<std::size_t>(dims.rank()));
   spec.rows = product(dims, 0, spec.axis);
   spec.length = product(dims, spec.axis, dims.rank());
-  spec.scale = affine_of(op, node, 1, spec.axis);
-  spec.bias = affine_of(op, node, 2, spec.axis);
+  spec.scale = affine_of(node, 1, spec.axis);
+  spec.bias = affine_of(node, 2, spec.axis);
   // A bias for the row comes after a scale that is not.
   if (spec.scale == Affine::kBroadcast && spec.bias == Affine::kRow) spec.bias = Affine::kBroadcast;
   spec.type = node.inputs[0].type;
   spec.out_type = node.inputs[1].type;
-  check_type(op, node, 1, kFloatTypes);
-  if (spec.type == DataType::kF64 || spec.out_type == DataType::kF64) check_same_type(op, node, 0, 1);
   return spec;
 }
 
 /// ONNX's stash_type: what mean and inverse deviation are given in.
-DataType stash_type(const char* op, const NodeContext& node) {
+DataType stash_type(const char* op, const InferContext& node) {
   const std::int64_t number = node.attributes.integer("stash_type", 1);
   const std::optional<DataType> type = onnx_type(number);
   require(type && is_float(*type), op, " stash_type is ", number,
@@ -223,17 +215,45 @@ class NormPlan final : public NodePlan {
   bool simplified_ = false;  // its only other output is the inverse deviation
 };
 
+/// ONNX Runtime's own operator, whose scale may have another type than the rows; its output has that type.
+bool takes_other_scale(std::string_view op) { return op.ends_with("SimplifiedLayerNormalization"); }
+
+void check_affine(const char* op, const InferContext& node, std::size_t input) {
+  if (!has_input(node, input)) return;
+  if (input == 1 && takes_other_scale(op)) {
+    check_type(op, node, input, kFloatTypes);
+    const auto& x = node.inputs[0].type;
+    const auto& scale = node.inputs[1].type;
+    if (x == DataType::kF64 || scale == DataType::kF64) check_same_type(op, node, 0, input);
+  } else {
+    check_same_type(op, node, 0, input);
+  }
+  if (!node.inputs[0].dims || !node.inputs[input].dims) return;
+  const DimList& x = *node.inputs[0].dims;
+  const DimList& given = *node.inputs[input].dims;
+  require(may_broadcast_to(given, x), op, " input ", input, " has dims ", given, ", expected to broadcast to ", x);
+}
+
+Inferred infer(const char* op, const InferContext& node, bool rms, int most_outputs) {
+  check_inputs(op, node, 2, rms ? 2 : 3);
+  check_outputs(op, node, most_outputs);
+  check_type(op, node, 0, kFloatTypes);
+  for (const std::size_t i : {1, 2}) check_affine(op, node, i);
+  const std::int64_t given_axis = node.attributes.integer("axis", -1);
+  node.attributes.real("epsilon", 0);
+  Inferred outputs{like(node.inputs[0])};
+  if (takes_other_scale(op)) outputs[0].type = node.inputs[1].type;
+  ValueInfo moments{.type = stash_type(op, node), .dims = node.inputs[0].dims, .elements = {}};
+  if (moments.dims) {
+    const int axis = normalised_axis(op, given_axis, moments.dims->size());
+    std::fill(moments.dims->begin() + axis, moments.dims->end(), Dim(1));
+  }
+  outputs.resize(static_cast<std::size_t>(node.num_outputs), moments);
+  return outputs;
+}
+
 OpFunctions norm(bool rms, int most_outputs) {
-  return {.infer = [=](const char* op, const NodeContext& node) -> Infos {
-            const NormSpec spec = spec_of(op, node, rms);
-            require(node.num_outputs <= most_outputs, op, " has ", node.num_outputs, " outputs, expected at most ",
-                    most_outputs);
-            Infos outputs{{spec.out_type, node.inputs[0].dims}};
-            Dims moments = node.inputs[0].dims;
-            for (int a = spec.axis; a < moments.rank(); ++a) moments[a] = 1;
-            for (int i = 1; i < node.num_outputs; ++i) outputs.push_back({stash_type(op, node), moments});
-            return outputs;
-          },
+  return {.infer = [=](const char* op, const InferContext& node) { return infer(op, node, rms, most_outputs); },
           .plan = [=](const char* op, const NodeContext& node, const Infos&) -> std::unique_ptr<NodePlan> {
             return std::make_unique<NormPlan>(op, spec_of(op, node, rms), node);
           }};

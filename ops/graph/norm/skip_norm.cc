@@ -16,35 +16,39 @@ constexpr std::size_t kSumOutput = 3;
 
 std::size_t bias_input(bool rms) { return rms ? 3 : 4; }
 
-Infos infer(const char* op, const NodeContext& node, bool rms) {
+Inferred infer(const char* op, const InferContext& node, bool rms) {
   check_inputs(op, node, 3, bias_input(rms) + 1);
+  check_outputs(op, node, static_cast<int>(kSumOutput) + 1);
+  node.attributes.real("epsilon", 0);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].present) continue;
     check_type(op, node, i, {DataType::kF32, DataType::kF16, DataType::kBF16});
     check_same_type(op, node, 0, i);
   }
-  const Dims& x = node.inputs[0].dims;
-  const Dims& skip = node.inputs[1].dims;
-  require(x.rank() >= 1, op, " input 0 has rank 0, expected 1 or more");
-  // The skip may lack the batch, or have a batch of 1: its elements then repeat.
-  bool fits = skip.rank() <= x.rank() && skip.rank() >= 1;
-  for (int a = 1; a <= skip.rank() && fits; ++a) {
-    const std::int64_t size = skip[skip.rank() - a];
-    fits = size == x[x.rank() - a] || (size == 1 && a == skip.rank());
+  const ValueInfo& x = node.inputs[0];
+  Inferred outputs(static_cast<std::size_t>(node.num_outputs),
+                   {.type = DataType::kF32, .dims = x.dims, .elements = {}});
+  outputs[0].type = x.type;
+  if (outputs.size() > kSumOutput) outputs[kSumOutput].type = x.type;
+  if (!x.dims) return outputs;
+  require(!x.dims->empty(), op, " input 0 has rank 0, expected 1 or more");
+  const Dim width = x.dims->back();
+  if (node.inputs[1].dims) {
+    // The skip may lack the batch, or have a batch of 1: its elements then repeat.
+    const DimList& skip = *node.inputs[1].dims;
+    bool fits = !skip.empty() && may_broadcast_to(skip, *x.dims) && may_equal(skip.back(), width);
+    for (std::size_t a = 1; a + 1 < skip.size() && fits; ++a) {
+      fits = may_equal(skip[a], (*x.dims)[x.dims->size() - skip.size() + a]);
+    }
+    require(fits, op, " input 1 has dims ", skip, ", expected those of input 0, ", *x.dims,
+            ", perhaps without the batch");
   }
-  require(fits && skip.back() == x.back(), op, " input 1 has dims ", skip, ", expected those of input 0, ", x,
-          ", perhaps without the batch");
   for (std::size_t i = 2; i < node.inputs.size(); ++i) {
-    require(!node.inputs[i].present || node.inputs[i].dims == Dims{x.back()}, op, " input ", i, " has dims ",
-            node.inputs[i].dims, ", expected ", Dims{x.back()});
+    if (!node.inputs[i].present || !node.inputs[i].dims) continue;
+    require(may_equal(*node.inputs[i].dims, DimList{width}), op, " input ", i, " has dims ", *node.inputs[i].dims,
+            ", expected ", DimList{width});
   }
-  Dims moments = x;
-  moments[moments.rank() - 1] = 1;
-  Infos outputs{node.inputs[0]};
-  for (int i = 1; i < node.num_outputs; ++i) {
-    const bool sum = i == static_cast<int>(kSumOutput);
-    outputs.push_back(sum ? node.inputs[0] : TensorInfo{DataType::kF32, moments});
-  }
+  for (std::size_t i = 1; i < outputs.size() && i < kSumOutput; ++i) outputs[i].dims->back() = 1;
   return outputs;
 }
 
@@ -155,7 +159,7 @@ std::unique_ptr<NodePlan> plan(const NodeContext& node, bool rms) {
 }
 
 OpFunctions skip_norm(bool rms) {
-  return {.infer = [rms](const char* op, const NodeContext& node) { return infer(op, node, rms); },
+  return {.infer = [rms](const char* op, const InferContext& node) { return infer(op, node, rms); },
           .plan = [rms](const char*, const NodeContext& node, const Infos&) { return plan(node, rms); }};
 }
 

@@ -15,9 +15,9 @@ namespace headway {
 namespace {
 
 /// One number a spatial axis from an attribute; `otherwise` where it is missing.
-std::vector<std::int64_t> per_axis(const char* op, const NodeContext& node, const char* key, std::size_t count,
+std::vector<std::int64_t> per_axis(const char* op, const Attributes& attributes, const char* key, std::size_t count,
                                    std::int64_t otherwise, std::int64_t least) {
-  std::vector<std::int64_t> values = node.attributes.integers(key);
+  std::vector<std::int64_t> values = attributes.integers(key);
   if (values.empty()) values.assign(count, otherwise);
   require(values.size() == count, op, ' ', key, " has ", values.size(), " numbers, expected ", count);
   for (const std::int64_t value : values) {
@@ -27,69 +27,107 @@ std::vector<std::int64_t> per_axis(const char* op, const NodeContext& node, cons
   return values;
 }
 
+/// What a node says of its spatial axes.
+struct Windows {
+  Windows(const char* op, const Attributes& attributes, std::size_t axes)
+      : strides(per_axis(op, attributes, "strides", axes, 1, 1)),
+        dilations(per_axis(op, attributes, "dilations", axes, 1, 1)),
+        pads(per_axis(op, attributes, "pads", 2 * axes, 0, 0)),
+        auto_pad(attributes.text("auto_pad", "NOTSET")) {
+    require(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", op,
+            " auto_pad is '", auto_pad, "', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER");
+  }
+  std::vector<std::int64_t> strides, dilations, pads;
+  std::string auto_pad;
+};
+
+struct Window {
+  std::int64_t out = 0, pad_before = 0;
+};
+
+/// One spatial axis, `i` of `axes`: `size` elements under a kernel of `kernel`.
+Window window_of(const char* op, const Windows& w, std::size_t i, std::int64_t size, std::int64_t kernel) {
+  const std::size_t axes = w.strides.size();
+  require(kernel >= 1 && kernel <= INT32_MAX && size >= 0 && size <= INT64_MAX / 4, op, " axis ", i + 2, " has ", size,
+          " elements and a kernel of ", kernel, ", expected a kernel of 1 or more and sizes that fit");
+  const std::int64_t reach = (kernel - 1) * w.dilations[i] + 1;
+  Window result;
+  std::int64_t padding = w.auto_pad == "VALID" ? 0 : w.pads[i] + w.pads[i + axes];
+  result.pad_before = w.auto_pad == "VALID" ? 0 : w.pads[i];
+  if (w.auto_pad == "SAME_UPPER" || w.auto_pad == "SAME_LOWER") {
+    const std::int64_t out = (size + w.strides[i] - 1) / w.strides[i];
+    padding = std::max<std::int64_t>(0, (out - 1) * w.strides[i] + reach - size);
+    result.pad_before = w.auto_pad == "SAME_UPPER" ? padding / 2 : padding - padding / 2;
+  }
+  const std::int64_t room = size + padding - reach;
+  require(room >= 0, op, " axis ", i + 2, " has ", size + padding, " elements with its padding, expected at least ",
+          reach, " as the kernel reaches");
+  result.out = room / w.strides[i] + 1;
+  return result;
+}
+
 ConvShape shape_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 3);
-  check_type(op, node, 0, kFloatTypes);
-  check_same_type(op, node, 0, 1);
   const Dims& x = node.inputs[0].dims;
   const Dims& w = node.inputs[1].dims;
-  require(x.rank() >= 3 && x.rank() <= 5, op, " input 0 has rank ", x.rank(), ", expected 3 to 5");
-  require(w.rank() == x.rank(), op, " input 1 has rank ", w.rank(), ", expected ", x.rank());
   ConvShape s;
   s.groups = node.attributes.integer("group", 1);
-  require(s.groups >= 1 && w[0] % s.groups == 0, op, " group is ", s.groups, ", expected to divide the ", w[0],
-          " output channels");
   s.batch = x[0];
   s.in_channels = w[1];
   s.out_channels = w[0] / s.groups;
-  require(x[1] % s.groups == 0 && x[1] / s.groups == w[1], op, " input has ", x[1], " channels, expected ", w[1],
-          " for each of ", s.groups, " groups");
-  if (has_input(node, 2)) {
-    check_same_type(op, node, 0, 2);
-    require(node.inputs[2].dims == Dims{w[0]}, op, " bias has dims ", node.inputs[2].dims, ", expected ", Dims{w[0]});
-  }
   const auto axes = static_cast<std::size_t>(x.rank() - 2);
-  const std::vector<std::int64_t> strides = per_axis(op, node, "strides", axes, 1, 1);
-  const std::vector<std::int64_t> dilations = per_axis(op, node, "dilations", axes, 1, 1);
-  const std::vector<std::int64_t> pads = per_axis(op, node, "pads", 2 * axes, 0, 0);
-  const std::vector<std::int64_t> kernel = node.attributes.integers("kernel_shape");
-  const std::string auto_pad = node.attributes.text("auto_pad", "NOTSET");
-  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  require(same || auto_pad == "NOTSET" || auto_pad == "VALID", op, " auto_pad is '", auto_pad,
-          "', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER");
+  const Windows windows(op, node.attributes, axes);
   for (std::size_t i = 0; i < axes; ++i) {
     const std::size_t a = ConvShape::kAxes - axes + i;
     const auto axis = static_cast<int>(i) + 2;
-    require(kernel.empty() || (kernel.size() == axes && kernel[i] == w[axis]), op, " kernel_shape has ", kernel.size(),
-            " numbers, expected those of the weights, ", w);
-    require(w[axis] >= 1 && w[axis] <= INT32_MAX && x[axis] <= INT64_MAX / 4, op, " axis ", axis, " has ", x[axis],
-            " elements and a kernel of ", w[axis], ", expected a kernel of 1 or more and sizes that fit");
+    const Window window = window_of(op, windows, i, x[axis], w[axis]);
     s.in[a] = x[axis];
     s.kernel[a] = w[axis];
-    s.stride[a] = strides[i];
-    s.dilation[a] = dilations[i];
-    const std::int64_t reach = (w[axis] - 1) * dilations[i] + 1;
-    std::int64_t padding = auto_pad == "VALID" ? 0 : pads[i] + pads[i + axes];
-    s.pad_before[a] = auto_pad == "VALID" ? 0 : pads[i];
-    if (same) {
-      const std::int64_t out = (x[axis] + strides[i] - 1) / strides[i];
-      padding = std::max<std::int64_t>(0, (out - 1) * strides[i] + reach - x[axis]);
-      s.pad_before[a] = auto_pad == "SAME_UPPER" ? padding / 2 : padding - padding / 2;
-    }
-    const std::int64_t room = x[axis] + padding - reach;
-    require(room >= 0, op, " axis ", axis, " has ", x[axis] + padding, " elements with its padding, expected at least ",
-            reach, " as the kernel reaches");
-    s.out[a] = room / strides[i] + 1;
+    s.stride[a] = windows.strides[i];
+    s.dilation[a] = windows.dilations[i];
+    s.pad_before[a] = window.pad_before;
+    s.out[a] = window.out;
   }
   return s;
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  const ConvShape s = shape_of(op, node);
-  Dims dims{s.batch, s.groups * s.out_channels};
-  const int axes = node.inputs[0].dims.rank() - 2;
-  for (int a = 0; a < axes; ++a) dims.push_back(s.out[ConvShape::kAxes - static_cast<std::size_t>(axes - a)]);
-  return {{node.inputs[0].type, dims}};
+void check_channels(const char* op, const DimList& x, const DimList& w, std::int64_t groups) {
+  require(groups >= 1 && (!w[0].is_number() || w[0].factor % groups == 0), op, " group is ", groups,
+          ", expected to divide the ", w[0], " output channels");
+  if (!x[1].is_number() || !w[1].is_number()) return;
+  require(x[1].factor % groups == 0 && x[1].factor / groups == w[1].factor, op, " input has ", x[1],
+          " channels, expected ", w[1], " for each of ", groups, " groups");
+}
+
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 3);
+  check_type(op, node, 0, kFloatTypes);
+  check_same_type(op, node, 0, 1);
+  if (has_input(node, 2)) check_same_type(op, node, 0, 2);
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  if (!node.inputs[0].dims || !node.inputs[1].dims) return {out};
+  const DimList& x = *node.inputs[0].dims;
+  const DimList& w = *node.inputs[1].dims;
+  require(x.size() >= 3 && x.size() <= 5, op, " input 0 has rank ", x.size(), ", expected 3 to 5");
+  require(w.size() == x.size(), op, " input 1 has rank ", w.size(), ", expected ", x.size());
+  check_channels(op, x, w, node.attributes.integer("group", 1));
+  if (has_input(node, 2) && node.inputs[2].dims) {
+    require(may_equal(*node.inputs[2].dims, DimList{w[0]}), op, " bias has dims ", *node.inputs[2].dims, ", expected ",
+            DimList{w[0]});
+  }
+  const std::size_t axes = x.size() - 2;
+  const Windows windows(op, node.attributes, axes);
+  const std::vector<std::int64_t> kernel = node.attributes.integers("kernel_shape");
+  out.dims = DimList{x[0], w[0]};
+  for (std::size_t i = 0; i < axes; ++i) {
+    const Dim& size = x[i + 2];
+    const Dim& reach = w[i + 2];
+    require(kernel.empty() || (kernel.size() == axes && may_equal(Dim(kernel[i]), reach)), op, " kernel_shape has ",
+            kernel.size(), " numbers, expected those of the weights, ", w);
+    out.dims->push_back(size.is_number() && reach.is_number()
+                            ? Dim(window_of(op, windows, i, size.factor, reach.factor).out)
+                            : node.unknown_size(static_cast<std::int64_t>(i + 2)));
+  }
+  return {out};
 }
 
 std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }

@@ -1,5 +1,6 @@
 // Einsum. Two f32 operands with no label of one operand summed alone become a batch of matrix products, each operand
 // copied once where its strides do not allow it as it lies; everything else is plain loops over the labels.
+#include <map>
 #include <utility>
 
 #include "ops/base/numeric.h"
@@ -14,15 +15,13 @@ namespace headway {
 namespace {
 
 EinsumEquation equation_of(const char* op, const NodeContext& node) {
-  require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
-  check_inputs(op, node, node.inputs.size(), node.inputs.size());
-  check_type(op, node, 0, kNumericTypes);
   std::vector<Dims> dims;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    check_same_type(op, node, 0, i);
-    dims.push_back(node.inputs[i].dims);
+  std::vector<std::size_t> ranks;
+  for (const TensorInfo& input : node.inputs) {
+    dims.push_back(input.dims);
+    ranks.push_back(static_cast<std::size_t>(input.dims.rank()));
   }
-  return parse_einsum(op, node.attributes.text("equation", ""), dims);
+  return einsum_equation(parse_einsum(op, node.attributes.text("equation", ""), ranks), dims);
 }
 
 /// Dims and strides of one tensor in the order of a product's axes.
@@ -171,11 +170,40 @@ void plain_einsum(const EinsumEquation& e, const RunContext& context, Inputs inp
   });
 }
 
-Infos infer(const char* op, const NodeContext& node) {
+Inferred infer(const char* op, const InferContext& node) {
+  require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
   require(node.inputs.size() <= kMaxOperands, op, " has ", node.inputs.size(), " inputs, at most ", kMaxOperands,
           " are supported");
-  const EinsumEquation equation = equation_of(op, node);
-  return {{node.inputs[0].type, equation.result}};
+  check_inputs(op, node, node.inputs.size(), node.inputs.size());
+  check_type(op, node, 0, kNumericTypes);
+  const std::string equation = node.attributes.text("equation", "");
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  std::vector<std::size_t> ranks;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    check_same_type(op, node, 0, i);
+    if (node.inputs[i].dims) ranks.push_back(node.inputs[i].dims->size());
+  }
+  if (ranks.size() != node.inputs.size()) return {out};
+  const EinsumNames names = parse_einsum(op, equation, ranks);
+  std::map<int, Dim> sizes;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (std::size_t a = 0; a < ranks[i]; ++a) {
+      const int name = names.operands[i][a];
+      const Dim& given = (*node.inputs[i].dims)[a];
+      Dim& size = sizes.try_emplace(name, given).first->second;
+      const bool broadcasts = EinsumNames::broadcasts(name);
+      require(may_equal(given, size) || (broadcasts && (given.is(1) || size.is(1))), op, " input ", i, " axis ", a,
+              " is ", given, ", expected ", size, " as another axis of the same label");
+      if (broadcasts) {
+        size = broadcast_dim(node, size, given);
+      } else if (given.is_number()) {
+        size = given;
+      }
+    }
+  }
+  out.dims.emplace();
+  for (const int name : names.result) out.dims->push_back(sizes.at(name));
+  return {out};
 }
 
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {

@@ -26,7 +26,19 @@ struct EinsumEquation {
   Dims result;
 };
 
-/// Operands and result are contiguous. `op` is for messages. Throws kInvalidArgument naming label and both sizes.
-EinsumEquation parse_einsum(const char* op, const std::string& equation, std::span<const Dims> operands);
+/// The labels of each operand's axes and of the result's, as numbers.
+struct EinsumNames {
+  std::vector<std::vector<int>> operands;
+  std::vector<int> result;
+
+  /// Axes of an ellipsis broadcast.
+  static bool broadcasts(int name);
+};
+
+/// `op` is for messages. Throws kInvalidArgument for an equation that is none, or not one of such operands.
+EinsumNames parse_einsum(const char* op, const std::string& equation, std::span<const std::size_t> ranks);
+
+/// Operands and result are contiguous; their dims have been found to fit.
+EinsumEquation einsum_equation(const EinsumNames& names, std::span<const Dims> operands);
 
 }  // namespace headway

@@ -21,14 +21,9 @@ struct GemmSpec {
   ProductSpec product() const { return {.m = m, .n = n, .k = k, .transpose_b = transpose_b}; }
 };
 
-GemmSpec spec_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 3);
-  check_type(op, node, 0,
-             {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16, DataType::kI32, DataType::kI64});
-  check_same_type(op, node, 0, 1);
+GemmSpec spec_of(const NodeContext& node) {
   const Dims& a = node.inputs[0].dims;
   const Dims& b = node.inputs[1].dims;
-  require(a.rank() == 2 && b.rank() == 2, op, " inputs have ranks ", a.rank(), " and ", b.rank(), ", expected 2");
   GemmSpec s;
   s.transpose_a = node.attributes.integer("transA", 0) != 0;
   s.transpose_b = node.attributes.integer("transB", 0) != 0;
@@ -37,17 +32,34 @@ GemmSpec spec_of(const char* op, const NodeContext& node) {
   s.m = a[s.transpose_a ? 1 : 0];
   s.k = a[s.transpose_a ? 0 : 1];
   s.n = b[s.transpose_b ? 0 : 1];
-  const std::int64_t depth = b[s.transpose_b ? 1 : 0];
-  require(s.k == depth, op, " inputs have dims ", a, " and ", b, ", expected depths ", s.k, " and ", depth,
-          " to be equal");
   s.with_c = has_input(node, 2);
-  if (s.with_c) {
-    check_same_type(op, node, 0, 2);
-    const Dims out{s.m, s.n};
-    require(node.inputs[2].dims.rank() <= 2 && broadcast_dims(op, out, node.inputs[2].dims) == out, op,
-            " input 2 has dims ", node.inputs[2].dims, ", expected to broadcast to ", out);
-  }
   return s;
+}
+
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 3);
+  check_type(op, node, 0,
+             {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16, DataType::kI32, DataType::kI64});
+  check_same_type(op, node, 0, 1);
+  if (has_input(node, 2)) check_same_type(op, node, 0, 2);
+  const bool transpose_a = node.attributes.integer("transA", 0) != 0;
+  const bool transpose_b = node.attributes.integer("transB", 0) != 0;
+  for (const char* const factor : {"alpha", "beta"}) node.attributes.real(factor, 1);
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  if (!node.inputs[0].dims || !node.inputs[1].dims) return {out};
+  const DimList& a = *node.inputs[0].dims;
+  const DimList& b = *node.inputs[1].dims;
+  require(a.size() == 2 && b.size() == 2, op, " inputs have ranks ", a.size(), " and ", b.size(), ", expected 2");
+  const Dim& left = a[transpose_a ? 0 : 1];
+  const Dim& right = b[transpose_b ? 1 : 0];
+  require(may_equal(left, right), op, " inputs have dims ", a, " and ", b, ", expected depths ", left, " and ", right,
+          " to be equal");
+  out.dims = DimList{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
+  if (has_input(node, 2) && node.inputs[2].dims) {
+    require(may_broadcast_to(*node.inputs[2].dims, *out.dims), op, " input 2 has dims ", *node.inputs[2].dims,
+            ", expected to broadcast to ", *out.dims);
+  }
+  return {out};
 }
 
 /// y = alpha·y + beta·c, where c may be absent.
@@ -175,13 +187,8 @@ std::unique_ptr<NodePlan> plain_plan(const GemmSpec& s, const NodeContext& node)
       [a_bytes](int) { return a_bytes; });
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  const GemmSpec s = spec_of(op, node);
-  return {{node.inputs[0].type, {s.m, s.n}}};
-}
-
-std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
-  const GemmSpec s = spec_of(op, node);
+std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos& outputs) {
+  const GemmSpec s = spec_of(node);
   if (outputs[0].type == DataType::kF32) return std::make_unique<F32Plan>(s, node);
   return plain_plan(s, node);
 }

@@ -71,21 +71,26 @@ class LinearPlan final : public NodePlan {
 class LinearOp final : public Operator {
  public:
   std::string_view name() const override { return kOp; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
     check_inputs(kOp, node, 2, 3);
+    check_outputs(kOp, node, 1);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i].present) check_f32(kOp, node, i);
     }
-    const Dims& x = node.inputs[0].dims;
-    const Dims& w = node.inputs[1].dims;
-    require(w.rank() == 2, kOp, " w has rank ", w.rank(), ", expected 2");
-    require(x.rank() >= 1 && x.back() == w[0], kOp, " x has dims ", x, ", expected a last dim of ", w[0]);
-    if (node.inputs.size() > 2 && node.inputs[2].present) {
-      require(node.inputs[2].dims == Dims{w[1]}, kOp, " b has dims ", node.inputs[2].dims, ", expected ", Dims{w[1]});
+    activation_of(node.attributes.text("activation", "none"));
+    ValueInfo out = like(node.inputs[0]);
+    const auto& w = node.inputs[1].dims;
+    if (w) require(w->size() == 2, kOp, " w has rank ", w->size(), ", expected 2");
+    if (!out.dims || !w) return {{.type = out.type, .dims = {}, .elements = {}}};
+    require(!out.dims->empty() && may_equal(out.dims->back(), (*w)[0]), kOp, " x has dims ", *out.dims,
+            ", expected a last dim of ", (*w)[0]);
+    if (has_input(node, 2) && node.inputs[2].dims) {
+      const DimList expected{(*w)[1]};
+      require(may_equal(*node.inputs[2].dims, expected), kOp, " b has dims ", *node.inputs[2].dims, ", expected ",
+              expected);
     }
-    Dims out = x;
-    out[out.rank() - 1] = w[1];
-    return {{DataType::kF32, out}};
+    out.dims->back() = (*w)[1];
+    return {out};
   }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
     const Dims& x = node.inputs[0].dims;

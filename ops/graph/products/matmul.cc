@@ -13,12 +13,6 @@ namespace {
 constexpr std::initializer_list<DataType> kTypes = {DataType::kF32,  DataType::kF64, DataType::kF16,
                                                     DataType::kBF16, DataType::kI32, DataType::kI64};
 
-/// A product after numpy's promotion: a vector is one row on the left and one column on the right.
-struct Shapes {
-  ProductSpec product;
-  Dims out;  // without the axes that promotion added
-};
-
 Dims batch_of(const Dims& dims, int rank) {
   Dims batch;
   for (int i = dims.rank(); i < rank; ++i) batch.push_back(1);
@@ -26,38 +20,22 @@ Dims batch_of(const Dims& dims, int rank) {
   return batch;
 }
 
-Shapes shapes_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 2);
-  check_type(op, node, 0, kTypes);
-  check_same_type(op, node, 0, 1);
+ProductSpec product_of(const NodeContext& node) {
   Dims a = node.inputs[0].dims;
   Dims b = node.inputs[1].dims;
-  require(a.rank() >= 1 && b.rank() >= 1, op, " inputs have ranks ", a.rank(), " and ", b.rank(),
-          ", expected 1 or more");
-  const bool vector_a = a.rank() == 1;
-  const bool vector_b = b.rank() == 1;
-  if (vector_a) a = {1, a[0]};
-  if (vector_b) b = {b[0], 1};
+  if (a.rank() == 1) a = {1, a[0]};
+  if (b.rank() == 1) b = {b[0], 1};
   const int rank = std::max(a.rank(), b.rank());
-  Shapes s;
-  s.product.a_batch = batch_of(a, rank);
-  s.product.b_batch = batch_of(b, rank);
-  s.product.m = a[a.rank() - 2];
-  s.product.k = a.back();
-  s.product.n = b.back();
-  require(s.product.k == b[b.rank() - 2], op, " inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
-          ", expected depths ", s.product.k, " and ", b[b.rank() - 2], " to be equal");
+  ProductSpec product;
+  product.a_batch = batch_of(a, rank);
+  product.b_batch = batch_of(b, rank);
+  product.m = a[a.rank() - 2];
+  product.k = a.back();
+  product.n = b.back();
   for (int i = 0; i < rank - 2; ++i) {
-    const std::int64_t x = s.product.a_batch[i];
-    const std::int64_t y = s.product.b_batch[i];
-    require(x == y || x == 1 || y == 1, op, " inputs have dims ", node.inputs[0].dims, " and ", node.inputs[1].dims,
-            ", expected batches ", x, " and ", y, " to be equal or one of them 1");
-    s.product.batch.push_back(x == 1 ? y : x);
+    product.batch.push_back(product.a_batch[i] == 1 ? product.b_batch[i] : product.a_batch[i]);
   }
-  s.out = s.product.batch;
-  if (!vector_a) s.out.push_back(s.product.m);
-  if (!vector_b) s.out.push_back(s.product.n);
-  return s;
+  return product;
 }
 
 class F32Plan final : public NodePlan {
@@ -134,8 +112,8 @@ bool is_large(const ProductSpec& s) {
          kLarge;
 }
 
-std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
-  const ProductSpec spec = shapes_of(op, node).product;
+std::unique_ptr<NodePlan> plan(const char*, const NodeContext& node, const Infos& outputs) {
+  const ProductSpec spec = product_of(node);
   switch (outputs[0].type) {
     case DataType::kF32: {
       ConstTensorView b = node.constants.size() > 1 ? node.constants[1] : ConstTensorView();
@@ -158,9 +136,40 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
   }
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  const Shapes shapes = shapes_of(op, node);
-  return {{node.inputs[0].type, shapes.out}};
+/// After numpy's promotion: a vector is one row on the left and one column on the right, and the axis goes again.
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 0, kTypes);
+  check_same_type(op, node, 0, 1);
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  if (!node.inputs[0].dims || !node.inputs[1].dims) return {out};
+  DimList a = *node.inputs[0].dims;
+  DimList b = *node.inputs[1].dims;
+  require(!a.empty() && !b.empty(), op, " inputs have ranks ", a.size(), " and ", b.size(), ", expected 1 or more");
+  const bool vector_a = a.size() == 1;
+  const bool vector_b = b.size() == 1;
+  if (vector_a) a.insert(a.begin(), Dim(1));
+  if (vector_b) b.emplace_back(1);
+  const Dim& depth = b[b.size() - 2];
+  require(may_equal(a.back(), depth), op, " inputs have dims ", *node.inputs[0].dims, " and ", *node.inputs[1].dims,
+          ", expected depths ", a.back(), " and ", depth, " to be equal");
+  const std::size_t batch = std::max(a.size(), b.size()) - 2;
+  DimList dims(batch, Dim(1));
+  const auto at = [&](const DimList& list, std::size_t i) {
+    const std::size_t missing = batch + 2 - list.size();
+    return i < missing ? Dim(1) : list[i - missing];
+  };
+  for (std::size_t i = 0; i < batch; ++i) {
+    const Dim x = at(a, i);
+    const Dim y = at(b, i);
+    require(may_equal(x, y) || x.is(1) || y.is(1), op, " inputs have dims ", *node.inputs[0].dims, " and ",
+            *node.inputs[1].dims, ", expected batches ", x, " and ", y, " to be equal or one of them 1");
+    dims[i] = broadcast_dim(node, x, y);
+  }
+  if (!vector_a) dims.push_back(a[a.size() - 2]);
+  if (!vector_b) dims.push_back(b.back());
+  out.dims = std::move(dims);
+  return {out};
 }
 
 }  // namespace

@@ -8,12 +8,9 @@
 namespace headway {
 namespace {
 
-int axis_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 2);
-  check_type(op, node, 0, kNumericTypes);
-  const std::vector<std::int64_t> axis = known_integers(op, node, 1, "axis");
+int axis_of(const char* op, const std::vector<std::int64_t>& axis, std::size_t rank) {
   require(axis.size() == 1, op, " axis has ", axis.size(), " elements, expected 1");
-  return normalised_axis(op, axis[0], node.inputs[0].dims.rank());
+  return normalised_axis(op, axis[0], rank);
 }
 
 /// One line of `length` elements, `step` elements apart.
@@ -31,7 +28,7 @@ void sum_line(const T* x, T* y, std::int64_t length, std::int64_t step, bool exc
 }
 
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos&) {
-  const int axis = axis_of(op, node);
+  const int axis = axis_of(op, known_integers(node, 1), static_cast<std::size_t>(node.inputs[0].dims.rank()));
   const bool exclusive = node.attributes.integer("exclusive", 0) != 0;
   const bool reverse = node.attributes.integer("reverse", 0) != 0;
   return make_plan([=](const RunContext&, Inputs inputs, Outputs outputs) {
@@ -51,9 +48,13 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
   });
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  axis_of(op, node);
-  return {node.inputs[0]};
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 0, kNumericTypes);
+  const auto axis = known_integers(op, node, 1, "axis");
+  if (axis && node.inputs[0].dims) axis_of(op, *axis, node.inputs[0].dims->size());
+  for (const char* const flag : {"exclusive", "reverse"}) node.attributes.integer(flag, 0);
+  return {like(node.inputs[0])};
 }
 
 }  // namespace

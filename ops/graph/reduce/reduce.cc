@@ -12,14 +12,23 @@ namespace headway {
 namespace {
 
 /// Axes that go, as bits; none named means all, or none at all where the node says so.
-std::uint32_t reduced_axes(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 1, 2);
-  const int rank = node.inputs[0].dims.rank();
-  const std::vector<std::int64_t> named = integers_of(op, node, 1, "axes");
+std::uint32_t reduced_axes(const char* op, const Attributes& attributes, const std::vector<std::int64_t>& named,
+                           std::size_t rank) {
+  require(rank <= kMaxRank, op, " input 0 has rank ", rank, ", at most ", kMaxRank, " is supported");
   std::uint32_t axes = 0;
   for (const int a : normalised_axes(op, named, rank)) axes |= 1u << a;
-  if (named.empty() && node.attributes.integer("noop_with_empty_axes", 0) == 0) axes = (1u << rank) - 1;
+  if (named.empty() && attributes.integer("noop_with_empty_axes", 0) == 0) axes = (1u << rank) - 1;
   return axes;
+}
+
+/// Axes that are not known yet: the rank is where axes stay, or where their number is known.
+std::optional<DimList> unknown_result(const InferContext& node, bool keep) {
+  const std::size_t rank = node.inputs[0].dims->size();
+  if (keep) return node.unknown_sizes(rank);
+  const auto& axes = node.inputs[1].dims;
+  const bool counted = axes && axes->size() == 1 && (*axes)[0].is_number() && (*axes)[0].factor > 0;
+  if (!counted || (*axes)[0].factor > static_cast<std::int64_t>(rank)) return std::nullopt;
+  return node.unknown_sizes(rank - static_cast<std::size_t>((*axes)[0].factor));
 }
 
 /// The input's axes in two groups, those that stay and those that go, each merged where strides allow.
@@ -161,22 +170,34 @@ ReduceKernel kernel_of(DataType type) {
 }
 
 OpFunctions reduction_op(KernelOf kernel_for) {
-  return {.infer = [kernel_for](const char* op, const NodeContext& node) -> Infos {
-            const std::uint32_t axes = reduced_axes(op, node);
-            if (kernel_for(node.inputs[0].type) == nullptr) {
+  return {.infer = [kernel_for](const char* op, const InferContext& node) -> Inferred {
+            check_inputs(op, node, 1, 2);
+            if (kernel_for(node.inputs[0].type.value_or(DataType::kF32)) == nullptr) {
               check_type(op, node, 0, kernel_for(DataType::kI64) == nullptr ? kFloatTypes : kNumericTypes);
             }
             const bool keep = node.attributes.integer("keepdims", 1) != 0;
-            Dims dims;
-            for (int a = 0; a < node.inputs[0].dims.rank(); ++a) {
-              const bool goes = (axes >> a & 1u) != 0;
-              if (!goes || keep) dims.push_back(goes ? 1 : node.inputs[0].dims[a]);
+            node.attributes.integer("noop_with_empty_axes", 0);
+            const auto named = integers_of(op, node, 1, "axes");
+            ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+            if (!node.inputs[0].dims) return {out};
+            if (!named) {
+              out.dims = unknown_result(node, keep);
+              return {out};
             }
-            return {{node.inputs[0].type, dims}};
+            const DimList& from = *node.inputs[0].dims;
+            const std::uint32_t axes = reduced_axes(op, node.attributes, *named, from.size());
+            out.dims.emplace();
+            for (std::size_t a = 0; a < from.size(); ++a) {
+              const bool goes = (axes >> a & 1u) != 0;
+              if (!goes || keep) out.dims->push_back(goes ? Dim(1) : from[a]);
+            }
+            return {out};
           },
           .plan =
               [kernel_for](const char* op, const NodeContext& node, const Infos& outputs) {
-                const Shape shape = shape_of(node.inputs[0].dims, reduced_axes(op, node));
+                const Shape shape =
+                    shape_of(node.inputs[0].dims, reduced_axes(op, node.attributes, integers_of(node, 1, "axes"),
+                                                               static_cast<std::size_t>(node.inputs[0].dims.rank())));
                 const ReduceKernel kernel = kernel_for(outputs[0].type);
                 const std::int64_t block = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(shape.elements, 1));
                 return make_plan([=](const RunContext& context, Inputs inputs, Outputs results) {

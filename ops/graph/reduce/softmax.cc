@@ -12,10 +12,8 @@
 namespace headway {
 namespace {
 
-int axis_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 1, 1);
-  check_type(op, node, 0, kFloatTypes);
-  return normalised_axis(op, node.attributes.integer("axis", -1), node.inputs[0].dims.rank());
+int axis_of(const char* op, const Attributes& attributes, std::size_t rank) {
+  return normalised_axis(op, attributes.integer("axis", -1), rank);
 }
 
 /// As the f32 kernel does it: −inf gives 0, NaN gives NaN in all, a row of nothing but −inf gives NaN.
@@ -67,8 +65,8 @@ void softmax_rows(const Rows& rows, const T* x, T* y, C* scratch, const Kernel& 
 }
 
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
-  const int axis = axis_of(op, node);
   const Dims& dims = outputs[0].dims;
+  const int axis = axis_of(op, node.attributes, static_cast<std::size_t>(dims.rank()));
   const std::int64_t count = element_count(dims);
   const Rows rows{dims[axis], contiguous_strides(dims)[axis], count == 0 ? 0 : count / dims[axis]};
   const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(rows.length, 1));
@@ -101,9 +99,11 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
   return make_plan(run, [row_bytes](int workers) { return static_cast<std::size_t>(workers) * row_bytes; });
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  axis_of(op, node);
-  return {node.inputs[0]};
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 1, 1);
+  check_type(op, node, 0, kFloatTypes);
+  if (node.inputs[0].dims) axis_of(op, node.attributes, node.inputs[0].dims->size());
+  return {like(node.inputs[0])};
 }
 
 }  // namespace

@@ -9,11 +9,14 @@
 namespace headway {
 namespace {
 
-Infos infer_expand(const char* op, const NodeContext& node) {
+Inferred infer_expand(const char* op, const InferContext& node) {
   check_inputs(op, node, 2, 2);
-  const Dims shape{std::span<const std::int64_t>(known_integers(op, node, 1, "shape"))};
-  element_count(shape);
-  return {{node.inputs[0].type, broadcast_dims(op, node.inputs[0].dims, shape)}};
+  std::optional<DimList> shape = elements_of(op, node, 1, "shape");
+  if (shape && all_numbers(*shape)) count_of(*shape);
+  for (std::size_t i = 0; shape && i < shape->size(); ++i) {
+    if (!is_size(node, (*shape)[i])) (*shape)[i] = node.unknown_size(static_cast<std::int64_t>(i));
+  }
+  return {{.type = node.inputs[0].type, .dims = broadcast(op, node, node.inputs[0].dims, shape), .elements = {}}};
 }
 
 std::unique_ptr<NodePlan> plan_expand(const char*, const NodeContext&, const Infos&) {
@@ -23,23 +26,32 @@ std::unique_ptr<NodePlan> plan_expand(const char*, const NodeContext&, const Inf
 }
 
 /// Nothing is repeated: the elements stay as they are.
-int viewed_expand(const NodeContext& node) {
-  return element_count(infer_expand("Expand", node)[0].dims) == element_count(node.inputs[0].dims) ? 0 : -1;
+int viewed_expand(const NodeContext& node, const Infos& outputs) {
+  return element_count(outputs[0].dims) == element_count(node.inputs[0].dims) ? 0 : -1;
 }
 
-Infos infer_tile(const char* op, const NodeContext& node) {
+Inferred infer_tile(const char* op, const InferContext& node) {
   check_inputs(op, node, 2, 2);
-  Dims dims = node.inputs[0].dims;
-  const std::vector<std::int64_t> repeats = known_integers(op, node, 1, "repeats");
-  require(repeats.size() == static_cast<std::size_t>(dims.rank()), op, " has ", repeats.size(),
-          " repeats, expected rank ", dims.rank());
-  for (int a = 0; a < dims.rank(); ++a) {
-    const std::int64_t times = repeats[static_cast<std::size_t>(a)];
-    require(times >= 0, op, " repeats[", a, "] is ", times, ", expected 0 or more");
-    require(!__builtin_mul_overflow(dims[a], times, &dims[a]), op, " axis ", a, " repeated ", times,
+  const std::optional<DimList> repeats = elements_of(op, node, 1, "repeats");
+  ValueInfo out = like(node.inputs[0]);
+  if (!out.dims) return {out};
+  DimList& dims = *out.dims;
+  require(!repeats || repeats->size() == dims.size(), op, " has ", repeats ? repeats->size() : 0,
+          " repeats, expected rank ", dims.size());
+  for (std::size_t a = 0; a < dims.size(); ++a) {
+    const Dim times = repeats ? (*repeats)[a] : Dim(-1);
+    require(!repeats || !times.is_number() || times.factor >= 0, op, " repeats[", a, "] is ", times,
+            ", expected 0 or more");
+    if (!is_size(node, times)) {
+      dims[a] = node.unknown_size(static_cast<std::int64_t>(a));
+      continue;
+    }
+    std::int64_t fits = 0;
+    require(!__builtin_mul_overflow(dims[a].factor, times.factor, &fits), op, " axis ", a, " repeated ", times,
             " times does not fit 63 bits");
+    dims[a] = dims[a] * times;
   }
-  return {{node.inputs[0].type, dims}};
+  return {out};
 }
 
 /// The first copy of the input along every axis, then along one axis after the other whole blocks of what is there:

@@ -61,19 +61,39 @@ std::unique_ptr<NodePlan> make_rows_plan(Run run) {
 }
 
 int gather_axis(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 2, 2);
-  check_type(op, node, 1, {DataType::kI64, DataType::kI32});
-  return normalised_axis(op, node.attributes.integer("axis", 0), node.inputs[0].dims.rank());
+  return normalised_axis(op, node.attributes.integer("axis", 0), static_cast<std::size_t>(node.inputs[0].dims.rank()));
 }
 
-Infos infer_gather(const char* op, const NodeContext& node) {
-  const int axis = gather_axis(op, node);
-  const Dims& data = node.inputs[0].dims;
-  Dims dims;
-  for (int a = 0; a < axis; ++a) dims.push_back(data[a]);
-  for (const std::int64_t d : node.inputs[1].dims) dims.push_back(d);
-  for (int a = axis + 1; a < data.rank(); ++a) dims.push_back(data[a]);
-  return {{node.inputs[0].type, dims}};
+/// Chosen elements of a list.
+std::optional<DimList> gathered_elements(const InferContext& node) {
+  const ValueInfo& from = node.inputs[0];
+  const ValueInfo& indices = node.inputs[1];
+  if (!from.elements || !indices.elements || from.rank() != 1 || indices.rank() > 1) return std::nullopt;
+  const auto length = static_cast<std::int64_t>(from.elements->size());
+  DimList elements;
+  for (const Dim& index : *indices.elements) {
+    if (!index.is_number() || index.factor < -length || index.factor >= length) return std::nullopt;
+    const std::int64_t at = index.factor < 0 ? index.factor + length : index.factor;
+    elements.push_back((*from.elements)[static_cast<std::size_t>(at)]);
+  }
+  return elements;
+}
+
+Inferred infer_gather(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 1, {DataType::kI64, DataType::kI32});
+  const auto& data = node.inputs[0].dims;
+  const auto& indices = node.inputs[1].dims;
+  const std::int64_t given = node.attributes.integer("axis", 0);
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = gathered_elements(node)};
+  if (!data) return {out};
+  const int axis = normalised_axis(op, given, data->size());
+  if (!indices) return {out};
+  DimList dims(data->begin(), data->begin() + axis);
+  dims.insert(dims.end(), indices->begin(), indices->end());
+  dims.insert(dims.end(), data->begin() + axis + 1, data->end());
+  out.dims = std::move(dims);
+  return {out};
 }
 
 std::unique_ptr<NodePlan> plan_gather(const char* op, const NodeContext& node, const Infos&) {
@@ -91,68 +111,70 @@ std::unique_ptr<NodePlan> plan_gather(const char* op, const NodeContext& node, c
   });
 }
 
-struct NdShape {
-  int batch_dims;
-  int width;  // axes that one index tuple names
-};
-
-NdShape nd_shape(const char* op, const NodeContext& node) {
+Inferred infer_nd(const char* op, const InferContext& node) {
   check_inputs(op, node, 2, 2);
   check_type(op, node, 1, {DataType::kI64, DataType::kI32});
-  const Dims& data = node.inputs[0].dims;
-  const Dims& indices = node.inputs[1].dims;
   const std::int64_t batch = node.attributes.integer("batch_dims", 0);
-  require(data.rank() >= 1 && indices.rank() >= 1, op, " inputs have ranks ", data.rank(), " and ", indices.rank(),
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  if (!node.inputs[0].dims || !node.inputs[1].dims) return {out};
+  const DimList& data = *node.inputs[0].dims;
+  const DimList& indices = *node.inputs[1].dims;
+  require(!data.empty() && !indices.empty(), op, " inputs have ranks ", data.size(), " and ", indices.size(),
           ", expected 1 or more");
-  require(batch >= 0 && batch < std::min(data.rank(), indices.rank()), op, " batch_dims is ", batch, ", expected 0 to ",
-          std::min(data.rank(), indices.rank()) - 1);
-  for (int a = 0; a < batch; ++a) {
-    require(data[a] == indices[a], op, " batch axis ", a, " is ", data[a], " and ", indices[a],
+  const auto most = static_cast<std::int64_t>(std::min(data.size(), indices.size())) - 1;
+  require(batch >= 0 && batch <= most, op, " batch_dims is ", batch, ", expected 0 to ", most);
+  for (std::size_t a = 0; a < static_cast<std::size_t>(batch); ++a) {
+    require(may_equal(data[a], indices[a]), op, " batch axis ", a, " is ", data[a], " and ", indices[a],
             ", expected equal sizes");
   }
-  require(indices.back() >= 1 && indices.back() <= data.rank() - batch, op, " index tuples have ", indices.back(),
-          " numbers, expected 1 to ", data.rank() - batch);
-  return {static_cast<int>(batch), static_cast<int>(indices.back())};
-}
-
-Infos infer_nd(const char* op, const NodeContext& node) {
-  const NdShape shape = nd_shape(op, node);
-  const Dims& data = node.inputs[0].dims;
-  Dims dims;
-  for (int a = 0; a < node.inputs[1].dims.rank() - 1; ++a) dims.push_back(node.inputs[1].dims[a]);
-  for (int a = shape.batch_dims + shape.width; a < data.rank(); ++a) dims.push_back(data[a]);
-  return {{node.inputs[0].type, dims}};
+  const Dim& width = indices.back();
+  if (!width.is_number()) return {out};
+  const auto rank = static_cast<std::int64_t>(data.size());
+  require(width.factor >= 1 && width.factor <= rank - batch, op, " index tuples have ", width,
+          " numbers, expected 1 to ", rank - batch);
+  DimList dims(indices.begin(), indices.end() - 1);
+  dims.insert(dims.end(), data.begin() + batch + width.factor, data.end());
+  out.dims = std::move(dims);
+  return {out};
 }
 
 std::unique_ptr<NodePlan> plan_nd(const char* op, const NodeContext& node, const Infos&) {
-  return make_plan([op, shape = nd_shape(op, node)](const RunContext& context, Inputs inputs, Outputs outputs) {
+  const auto first = static_cast<int>(node.attributes.integer("batch_dims", 0));
+  const std::int64_t width = node.inputs[1].dims.back();  // axes that one index tuple names
+  return make_plan([op, first, width](const RunContext& context, Inputs inputs, Outputs outputs) {
     if (outputs[0].count() == 0) return;
     const Dims& data = inputs[0].dims;
-    const int first = shape.batch_dims;
-    const int last = first + shape.width;
-    const std::int64_t tuples = inputs[1].count() / shape.width;
+    const int last = first + static_cast<int>(width);
+    const std::int64_t tuples = inputs[1].count() / width;
     const std::int64_t tuples_a_batch = tuples / product(data, 0, first);
     const std::int64_t bytes = product(data, last, data.rank()) * static_cast<std::int64_t>(size_bytes(inputs[0].type));
     copy_rows(context, tuples, static_cast<std::size_t>(bytes), outputs[0], [&](std::int64_t i) {
       std::int64_t row = i / tuples_a_batch;
       for (int a = first; a < last; ++a) {
-        row = row * data[a] + checked(op, index_at(inputs[1], i * shape.width + a - first), data[a]);
+        row = row * data[a] + checked(op, index_at(inputs[1], i * width + a - first), data[a]);
       }
       return inputs[0].data + row * bytes;
     });
   });
 }
 
-Infos infer_elements(const char* op, const NodeContext& node) {
-  const int axis = gather_axis(op, node);
-  const Dims& data = node.inputs[0].dims;
-  const Dims& indices = node.inputs[1].dims;
-  require(indices.rank() == data.rank(), op, " indices have rank ", indices.rank(), ", expected ", data.rank());
-  for (int a = 0; a < data.rank(); ++a) {
-    require(a == axis || indices[a] <= data[a], op, " indices have ", indices[a], " elements in axis ", a,
-            ", expected at most ", data[a]);
+Inferred infer_elements(const char* op, const InferContext& node) {
+  check_inputs(op, node, 2, 2);
+  check_type(op, node, 1, {DataType::kI64, DataType::kI32});
+  const std::int64_t given = node.attributes.integer("axis", 0);
+  const ValueInfo out{.type = node.inputs[0].type, .dims = node.inputs[1].dims, .elements = {}};
+  if (!node.inputs[0].dims) return {out};
+  const DimList& data = *node.inputs[0].dims;
+  const int axis = normalised_axis(op, given, data.size());
+  if (!out.dims) return {out};
+  const DimList& indices = *out.dims;
+  require(indices.size() == data.size(), op, " indices have rank ", indices.size(), ", expected ", data.size());
+  for (std::size_t a = 0; a < data.size(); ++a) {
+    const bool known = data[a].is_number() && indices[a].is_number();
+    require(static_cast<int>(a) == axis || !known || indices[a].factor <= data[a].factor, op, " indices have ",
+            indices[a], " elements in axis ", a, ", expected at most ", data[a]);
   }
-  return {{node.inputs[0].type, indices}};
+  return {out};
 }
 
 std::unique_ptr<NodePlan> plan_elements(const char* op, const NodeContext& node, const Infos&) {

@@ -23,23 +23,32 @@ class IfOp : public Operator {
  public:
   std::string_view name() const override { return "If"; }
 
-  std::vector<TensorInfo> infer(const NodeContext& node) const override {
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
     require(node.inputs.size() == 3, "If has ", node.inputs.size(), " inputs, expected condition, then, else");
-    const TensorInfo& condition = node.inputs[0];
-    require(condition.type == DataType::kBool && element_count(condition.dims) == 1, "If has a condition of ",
-            headway::type_name(condition.type), ' ', condition.dims, ", expected one bool");
-    const int chosen = aliased_input(node);
-    if (chosen >= 0) return {node.inputs[static_cast<std::size_t>(chosen)]};
-    const TensorInfo& a = node.inputs[kThen];
-    const TensorInfo& b = node.inputs[kElse];
-    if (a.type != b.type || !(a.dims == b.dims)) {
-      fail(ErrorCode::kUnsupported, "If picks ", headway::type_name(a.type), ' ', a.dims, " or ",
-           headway::type_name(b.type), ' ', b.dims, " by a condition that only a run knows, which is not supported");
+    check_outputs("If", node, 1);
+    const ValueInfo& condition = node.inputs[0];
+    require(condition.present, "If input 0 is missing");
+    check_type("If", node, 0, {DataType::kBool});
+    check_one_element("If", node, 0, "condition");
+    if (!node.constants.empty() && node.constants[0]) return {node.inputs[holds(node.constants[0]) ? kThen : kElse]};
+    const ValueInfo& a = node.inputs[kThen];
+    const ValueInfo& b = node.inputs[kElse];
+    if (!node.is_final()) {
+      // The condition may be known by the time that a shape is; equal branches do not wait for it.
+      ValueInfo out{.type = a.type == b.type ? a.type : std::nullopt,
+                    .dims = a.dims == b.dims ? a.dims : std::nullopt,
+                    .elements = {}};
+      return {out};
     }
-    return {a};
+    require(a.present && b.present, "If input ", a.present ? kElse : kThen, " is missing");
+    if (a.type != b.type || a.dims != b.dims) {
+      fail(ErrorCode::kUnsupported, "If picks ", headway::type_name(*a.type), ' ', *a.dims, " or ",
+           headway::type_name(*b.type), ' ', *b.dims, " by a condition that only a run knows, which is not supported");
+    }
+    return {like(a)};
   }
 
-  int aliased_input(const NodeContext& node) const override {
+  int aliased_input(const NodeContext& node, std::span<const TensorInfo>) const override {
     if (node.constants.empty() || !node.constants[0]) return -1;
     return static_cast<int>(holds(node.constants[0]) ? kThen : kElse);
   }

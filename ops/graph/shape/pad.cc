@@ -17,16 +17,8 @@ struct Pads {
   std::int64_t after[kMaxRank] = {};
 };
 
-Pads pads_of(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 1, 4);
-  const int rank = node.inputs[0].dims.rank();
-  const std::vector<std::int64_t> pads = integers_of(op, node, 1, "pads");
-  std::vector<std::int64_t> named;
-  if (has_input(node, 3)) {
-    named = known_integers(op, node, 3, "axes");
-  } else {
-    for (int a = 0; a < rank; ++a) named.push_back(a);
-  }
+Pads pads_of(const char* op, const std::vector<std::int64_t>& pads, const std::vector<std::int64_t>& named,
+             std::size_t rank) {
   const std::vector<int> axes = normalised_axes(op, named, rank);
   require(pads.size() == 2 * axes.size(), op, " has ", pads.size(), " pads, expected ", 2 * axes.size(),
           ", two for each axis");
@@ -38,21 +30,61 @@ Pads pads_of(const char* op, const NodeContext& node) {
   return result;
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  const Pads pads = pads_of(op, node);
+std::vector<std::int64_t> all_axes(std::size_t rank) {
+  std::vector<std::int64_t> axes(rank);
+  for (std::size_t a = 0; a < rank; ++a) axes[a] = static_cast<std::int64_t>(a);
+  return axes;
+}
+
+Pads pads_of(const char* op, const NodeContext& node) {
+  const auto rank = static_cast<std::size_t>(node.inputs[0].dims.rank());
+  return pads_of(op, integers_of(node, 1, "pads"), has_input(node, 3) ? known_integers(node, 3) : all_axes(rank), rank);
+}
+
+std::string mode_of(const char* op, const Attributes& attributes) {
+  const std::string mode = attributes.text("mode", "constant");
+  require(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap", op, " mode is '", mode,
+          "', expected constant, reflect, edge or wrap");
+  return mode;
+}
+
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 1, 4);
+  const std::string mode = mode_of(op, node.attributes);
+  const auto lengths = integers_of(op, node, 1, "pads");
   if (has_input(node, 2)) {
     check_same_type(op, node, 0, 2);
-    require(element_count(node.inputs[2].dims) == 1, op, " value has dims ", node.inputs[2].dims,
-            ", expected one element");
+    check_one_element(op, node, 2, "value");
   }
-  Dims dims = node.inputs[0].dims;
-  for (int a = 0; a < dims.rank(); ++a) {
-    const bool over = __builtin_add_overflow(dims[a], pads.before[a], &dims[a]) ||
-                      __builtin_add_overflow(dims[a], pads.after[a], &dims[a]);
-    require(!over && dims[a] >= 0, op, " axis ", a, " of ", node.inputs[0].dims, " with pads ", pads.before[a], " and ",
-            pads.after[a], " has no size, expected 0 or more");
+  std::optional<std::vector<std::int64_t>> axes;
+  if (has_input(node, 3)) axes = known_integers(op, node, 3, "axes");
+  ValueInfo out = like(node.inputs[0]);
+  if (!out.dims) return {out};
+  DimList& dims = *out.dims;
+  if (!has_input(node, 3)) axes = all_axes(dims.size());
+  if (!lengths || !axes) {
+    dims = node.unknown_sizes(dims.size());
+    return {out};
   }
-  return {{node.inputs[0].type, dims}};
+  require(dims.size() <= kMaxRank, op, " input 0 has rank ", dims.size(), ", at most ", kMaxRank, " is supported");
+  const Pads pads = pads_of(op, *lengths, *axes, dims.size());
+  for (std::size_t a = 0; a < dims.size(); ++a) {
+    const std::int64_t before = pads.before[a];
+    const std::int64_t after = pads.after[a];
+    if (before == 0 && after == 0) continue;
+    // No pad reaches this, so that sums of two and a size cannot overflow.
+    constexpr std::int64_t kLargest = std::int64_t{1} << 60;
+    const bool fits = before >= -kLargest && before <= kLargest && after >= -kLargest && after <= kLargest;
+    const Dim& size = dims[a];
+    const bool has_size = !size.is_number() || (size.factor <= kLargest && size.factor + before + after >= 0);
+    require(fits && has_size, op, " axis ", a, " of ", *node.inputs[0].dims, " with pads ", before, " and ", after,
+            " has no size, expected 0 or more");
+    const bool looks_up = mode != "constant" && size.is(0);
+    require(!looks_up || before + after == 0, op, " in mode ", mode, " has 0 elements in axis ", a,
+            ", expected 1 or more");
+    dims[a] = size.is_number() ? Dim(size.factor + before + after) : node.unknown_size(static_cast<std::int64_t>(a));
+  }
+  return {out};
 }
 
 std::unique_ptr<NodePlan> plan_constant(const Pads& pads) {
@@ -113,11 +145,9 @@ std::unique_ptr<NodePlan> plan_lookup(const char* op, const NodeContext& node, c
 }
 
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos& outputs) {
-  const std::string mode = node.attributes.text("mode", "constant");
+  const std::string mode = mode_of(op, node.attributes);
   const Pads pads = pads_of(op, node);
   if (mode == "constant") return plan_constant(pads);
-  require(mode == "reflect" || mode == "edge" || mode == "wrap", op, " mode is '", mode,
-          "', expected constant, reflect, edge or wrap");
   return plan_lookup(op, node, mode, pads, outputs[0].dims);
 }
 

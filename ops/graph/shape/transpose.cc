@@ -9,14 +9,13 @@ namespace headway {
 namespace {
 
 /// The attribute perm, or the axes reversed.
-std::vector<int> permutation(const char* op, const NodeContext& node) {
-  const int rank = node.inputs[0].dims.rank();
-  std::vector<std::int64_t> given = node.attributes.integers("perm");
+std::vector<int> permutation(const char* op, const Attributes& attributes, std::size_t size) {
+  const auto rank = static_cast<std::int64_t>(size);
+  std::vector<std::int64_t> given = attributes.integers("perm");
   if (given.empty()) {
-    for (int a = rank - 1; a >= 0; --a) given.push_back(a);
+    for (std::int64_t a = rank - 1; a >= 0; --a) given.push_back(a);
   }
-  require(given.size() == static_cast<std::size_t>(rank), op, " perm has ", given.size(), " axes, expected rank ",
-          rank);
+  require(given.size() == size, op, " perm has ", given.size(), " axes, expected rank ", rank);
   for (const std::int64_t axis : given) {
     require(axis >= 0 && axis < rank, op, " perm holds ", axis, ", expected 0 to ", rank - 1);
   }
@@ -29,14 +28,26 @@ std::vector<int> permutation(const char* op, const NodeContext& node) {
   return perm;
 }
 
-Infos infer(const char* op, const NodeContext& node) {
-  check_inputs(op, node, 1, 1);
-  Dims dims;
-  for (const int axis : permutation(op, node)) dims.push_back(node.inputs[0].dims[axis]);
-  return {{node.inputs[0].type, dims}};
+std::vector<int> permutation(const char* op, const NodeContext& node) {
+  return permutation(op, node.attributes, static_cast<std::size_t>(node.inputs[0].dims.rank()));
 }
 
-int viewed(const NodeContext& node) {
+Inferred infer(const char* op, const InferContext& node) {
+  check_inputs(op, node, 1, 1);
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = {}};
+  if (!node.inputs[0].dims) {
+    node.attributes.integers("perm");
+    return {out};
+  }
+  out.dims.emplace();
+  for (const int axis : permutation(op, node.attributes, node.inputs[0].dims->size())) {
+    out.dims->push_back((*node.inputs[0].dims)[static_cast<std::size_t>(axis)]);
+  }
+  if (out.rank() <= 1) out.elements = node.inputs[0].elements;
+  return {out};
+}
+
+int viewed(const NodeContext& node, const Infos&) {
   int last = -1;
   for (const int axis : permutation("Transpose", node)) {
     if (node.inputs[0].dims[axis] == 1) continue;

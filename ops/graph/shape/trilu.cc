@@ -9,10 +9,16 @@
 namespace headway {
 namespace {
 
-Infos infer(const char* op, const NodeContext& node) {
+Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 1, 2);
-  require(node.inputs[0].dims.rank() >= 2, op, " input has rank ", node.inputs[0].dims.rank(), ", expected 2 or more");
-  return {node.inputs[0]};
+  const ValueInfo& x = node.inputs[0];
+  require(!x.dims || x.rank() >= 2, op, " input has rank ", x.rank(), ", expected 2 or more");
+  if (has_input(node, 1)) {
+    check_type(op, node, 1, {DataType::kI64, DataType::kI32});
+    check_one_element(op, node, 1, "k");
+  }
+  node.attributes.integer("upper", 1);
+  return {like(x)};
 }
 
 std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const Infos&) {

@@ -13,7 +13,8 @@
 
 namespace headway {
 
-/// A size, or the name of one that is known only at run time; equal names are equal sizes.
+/// A size, or the name of one that is known only at run time. Equal names are expected to be equal sizes: a run in
+/// which they are not takes the graph that this one was rewritten from.
 using SymbolicDim = std::variant<std::int64_t, std::string>;
 
 /// Identifies a value of one graph. kNoValue stands for an optional input left out or an output nobody wants.
@@ -62,6 +63,11 @@ class HEADWAY_API Graph {
   void guard_nodes(std::size_t first, Guard guard);
   /// Marks a value as an output under a name of its own.
   void add_output(const std::string& name, ValueId value);
+  /// The graph that this one was rewritten from, with the same inputs and outputs: it decides where a run contradicts
+  /// what the rewriting took for granted, and says what is wrong with shapes in the words of its own nodes.
+  void set_source(std::shared_ptr<const Graph> source) { source_ = std::move(source); }
+  /// Null when there is none.
+  const std::shared_ptr<const Graph>& source() const { return source_; }
 
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -88,6 +94,14 @@ class HEADWAY_API Graph {
   std::vector<GraphInput> inputs_;
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
+  std::shared_ptr<const Graph> source_;
 };
+
+/// Runs the rule of a node's operator. Throws what it throws, and for outputs that no tensor can be, with the node's
+/// name and operator in front: everybody who asks gets the same words.
+std::vector<ValueInfo> infer_node(const Node& node, const Operator& op, const InferContext& context);
+
+/// `error` with the node's name and operator in front of its message.
+Error node_error(const Node& node, const Error& error);
 
 }  // namespace headway

@@ -13,6 +13,7 @@
 
 #include "headway/export.h"
 #include "headway/profiler.h"
+#include "headway/shape.h"
 #include "headway/tensor.h"
 #include "headway/threads.h"
 
@@ -47,9 +48,30 @@ struct TensorInfo {
   bool present = true;
 };
 
+/// The same of a value whose type and dims are known.
+ValueInfo value_info(const TensorInfo& info);
+/// Throws kUnsupported when a dim is no number: it is computed from data at run time.
+TensorInfo tensor_info(const ValueInfo& info);
+
+/// What an operator's rule sees of a node. The rule is asked by fusion, before any shape is known, and by a session,
+/// where every present input has a type and number dims and what is not known will not be before the run.
+struct InferContext {
+  const Attributes& attributes;
+  std::span<const ValueInfo> inputs;           ///< present or absent, in the operator's order
+  std::span<const ConstTensorView> constants;  ///< same order; a view at any alignment where the value is known
+  int num_outputs = 1;
+  Unknowns* unknowns = nullptr;  ///< null: a session asks
+  std::int64_t node = 0;         ///< tells the unknowns of one node from those of another
+
+  bool is_final() const { return unknowns == nullptr; }
+  /// A size that the rule cannot tell, number `i` of this node. Throws kUnsupported when a session asks.
+  Dim unknown_size(std::int64_t i) const;
+  DimList unknown_sizes(std::size_t rank) const;
+};
+
 class NodePlan;
 
-/// What is known of a node when its shapes are inferred and its plan is made.
+/// What is known of a node when its plan is made.
 struct NodeContext {
   const Attributes& attributes;
   std::span<const TensorInfo> inputs;          ///< present or absent, in the operator's order
@@ -104,19 +126,15 @@ class HEADWAY_API Operator {
  public:
   virtual ~Operator() = default;
   virtual std::string_view name() const = 0;
-  /// Types and dims of the outputs. Throws kInvalidArgument naming the input and both numbers.
-  virtual std::vector<TensorInfo> infer(const NodeContext& node) const = 0;
-  /// The outputs' values, one tensor each, where they follow from shapes and attributes alone (Shape, Size); empty, the
-  /// default, where they do not. Nodes whose inputs are all known when a shape is planned are run then and need no
-  /// answer here. Called after infer().
-  virtual std::vector<Tensor> known_values(const NodeContext& node) const {
-    static_cast<void>(node);
-    return {};
-  }
+  /// The one rule of the operator: checks arity, attributes, types and dims as far as they are known, and says what is
+  /// known of each output, elements of shape arithmetic included (an output whose elements are all numbers needs no
+  /// run). Throws kInvalidArgument naming the input and both numbers; a size that may fit is no error.
+  virtual std::vector<ValueInfo> infer(const InferContext& node) const = 0;
   /// The input whose elements, in row-major order, are those of the only output under the dims that infer() gave
   /// (Reshape, Squeeze, Identity): the node becomes a view and is neither planned nor run. -1, the default: none.
-  virtual int aliased_input(const NodeContext& node) const {
+  virtual int aliased_input(const NodeContext& node, std::span<const TensorInfo> outputs) const {
     static_cast<void>(node);
+    static_cast<void>(outputs);
     return -1;
   }
   /// What plan() needs of an input that is a constant. Anything but kElements spares a large table in a file its

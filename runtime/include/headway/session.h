@@ -91,6 +91,10 @@ class HEADWAY_API Session {
 
  private:
   struct HEADWAY_PRIVATE Impl;
+  struct HEADWAY_PRIVATE Planned;
+  template <class T>
+  HEADWAY_PRIVATE Planned plan(std::span<const T> inputs) const;
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -16,33 +16,39 @@ namespace {
 class EarlyOperator : public FunctionOperator {
  public:
   using FunctionOperator::FunctionOperator;
-  std::function<std::vector<Tensor>(const NodeContext&)> known;
+  std::function<DimList(const InferContext&)> known;
   int viewed = -1;
-  std::vector<Tensor> known_values(const NodeContext& node) const override {
-    return known ? known(node) : std::vector<Tensor>{};
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    std::vector<ValueInfo> outputs = FunctionOperator::infer(node);
+    if (known) outputs[0].elements = known(node);
+    return outputs;
   }
-  int aliased_input(const NodeContext&) const override { return viewed; }
+  int aliased_input(const NodeContext&, std::span<const TensorInfo>) const override { return viewed; }
 };
 
 void must_not_run(const RunContext&, std::span<const ConstTensorView>, std::span<const TensorView>) {
   fail(ErrorCode::kInternal, "this must not run");
 }
 
-/// Count: the element count of its input, as one f32. Flat: [n·m] over the same elements. Wrong: shows too few.
+/// Count: the element count of its input. Twice: two times such a count, as f32. Flat: [n·m] over the same elements.
+/// Wrong: shows too few.
 class EarlyValues : public ::testing::Test {
  protected:
   EarlyValues() {
     auto count = std::make_unique<EarlyOperator>(
         "Count", FunctionOperator::Functions{[](const NodeContext&) {
-                                               return std::vector<TensorInfo>{{DataType::kF32, Dims{1}}};
+                                               return std::vector<TensorInfo>{{DataType::kI64, Dims{1}}};
                                              },
                                              must_not_run});
-    count->known = [](const NodeContext& node) {
-      std::vector<Tensor> values;
-      values.emplace_back(DataType::kF32, Dims{1});
-      values[0].data<float>()[0] = static_cast<float>(element_count(node.inputs[0].dims));
-      return values;
-    };
+    count->known = [](const InferContext& node) { return DimList{count_of(*node.inputs[0].dims)}; };
+    registry_.add(std::make_unique<FunctionOperator>(
+        "Twice", FunctionOperator::Functions{
+                     [](const NodeContext&) {
+                       return std::vector<TensorInfo>{{DataType::kF32, Dims{1}}};
+                     },
+                     [](const RunContext&, std::span<const ConstTensorView> in, std::span<const TensorView> out) {
+                       out[0].as<float>()[0] = 2 * static_cast<float>(in[0].as<std::int64_t>()[0]);
+                     }}));
     registry_.add(std::move(count));
     const auto flat = [](const NodeContext& node) {
       return std::vector<TensorInfo>{{DataType::kF32, Dims{element_count(node.inputs[0].dims)}}};
@@ -80,13 +86,13 @@ class EarlyValues : public ::testing::Test {
 TEST_F(EarlyValues, ValuesFollowTheShape) {
   Graph graph;
   const ValueId x = graph.add_input("x", DataType::kF32, {"n"});
-  // Double runs when the plan is made, since the count is known by then.
-  graph.add_output("y", graph.add_node("Double", "double", {graph.add_node("Count", "count", {x})}));
+  // Twice runs when the plan is made, since the count is known by then.
+  graph.add_output("y", graph.add_node("Twice", "twice", {graph.add_node("Count", "count", {x})}));
   const Session session(std::move(graph), registry_);
   EXPECT_EQ(run_one(session, {input_of({1, 1, 1})}), std::vector<float>{6});
   EXPECT_EQ(run_one(session, {input_of({1, 1})}), std::vector<float>{4});
   EXPECT_EQ(run_one(session, {input_of({1, 1, 1})}), std::vector<float>{6});
-  expect_contains(explain(session, {3}), "Double 'double' -> f32 [1]: folded");
+  expect_contains(explain(session, {3}), "Twice 'twice' -> f32 [1]: folded");
 }
 
 TEST_F(EarlyValues, ViewsFollowTheRunsMemory) {

@@ -48,7 +48,7 @@ class AddKnown : public Operator {
  public:
   AddKnown(std::string name, InputUse need) : name_(std::move(name)), need_(need) {}
   std::string_view name() const override { return name_; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::vector<ValueInfo> infer(const InferContext& node) const override { return {node.inputs[0]}; }
   InputUse planning_use(std::size_t input) const override {
     return input == 1 && need_ != InputUse::kNothing ? InputUse::kNothing : InputUse::kElements;
   }

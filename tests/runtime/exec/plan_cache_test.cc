@@ -38,7 +38,7 @@ class Telltale : public Operator {
  public:
   explicit Telltale(std::vector<std::string>* told) : told_(told) {}
   std::string_view name() const override { return "Telltale"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::vector<ValueInfo> infer(const InferContext& node) const override { return {node.inputs[0]}; }
   std::unique_ptr<NodePlan> plan(const NodeContext& node, std::span<const TensorInfo>) const override {
     std::string text = node.sibling == nullptr ? "alone" : "after another";
     for (std::size_t i = 0; i < node.inputs.size(); ++i) text += node.is_fixed(i) ? ", fixed" : ", free";
@@ -94,7 +94,7 @@ struct LivePlan : NodePlan {
 struct LiveOperator : Operator {
   std::shared_ptr<std::atomic<int>> alive = std::make_shared<std::atomic<int>>(0);
   std::string_view name() const override { return "Live"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::vector<ValueInfo> infer(const InferContext& node) const override { return {node.inputs[0]}; }
   std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo>) const override {
     return std::make_unique<LivePlan>(alive);
   }

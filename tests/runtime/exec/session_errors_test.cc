@@ -76,9 +76,38 @@ TEST_F(SessionErrors, FixedDims) {
   expect_contains(input_error(a({2, 3}), b({3, 4, 2})), "input 'b' axis 1 is 4, expected 3");
 }
 
-TEST_F(SessionErrors, EqualNamesAreEqualSizes) {
-  expect_contains(input_error(a({2, 3}), b({3, 3, 5})), "input 'b' axis 2 is 5, expected n = 2 as in input 'a' axis 0");
-  expect_contains(input_error(a({2, 3}), b({4, 3, 2})), "input 'b' axis 0 is 4, expected m = 3 as in input 'a' axis 1");
+TEST_F(SessionErrors, EqualNamesOfTwoSizesRunWhereNoOperatorMinds) {
+  session_.run(std::vector<ConstTensorView>{a({2, 3}), b({3, 3, 5})}, std::vector<TensorView>{y({2, 3}), z({3, 3, 5})},
+               Threads::serial());
+  EXPECT_EQ(y_, std::vector<float>(6, 0.0f));
+}
+
+TEST(SessionOfARewrittenGraph, LeavesToItsSourceWhatItCannotDecide) {
+  TestRegistry registry;
+  const auto make = [](const char* op) {
+    Graph graph;
+    const ValueId a = graph.add_input("a", DataType::kF32, {"n"});
+    const ValueId b = graph.add_input("b", DataType::kF32, {"n"});
+    graph.add_output("y", graph.add_node(op, op, {a, b}));
+    return graph;
+  };
+  registry.add("Rewritten", {[](const NodeContext& node) {
+                               require(node.inputs[0].dims[0] != 3, "three is too many");
+                               return std::vector<TensorInfo>{node.inputs[0]};
+                             },
+                             [](const RunContext&, std::span<const ConstTensorView>, std::span<const TensorView> out) {
+                               std::fill_n(out[0].as<float>(), out[0].count(), -1.0f);
+                             }});
+  Graph graph = make("Rewritten");
+  graph.set_source(std::make_shared<const Graph>(make("Add")));
+  const Session session(std::move(graph), registry.get());
+  EXPECT_EQ(run_one(session, {input_of({1, 2}), input_of({1, 2})}), (std::vector<float>{-1, -1}));
+  EXPECT_EQ(run_one(session, {input_of({1, 2, 3}), input_of({1, 2, 3})}), (std::vector<float>{2, 4, 6}));
+  // Two sizes of one name: the words are the source's.
+  expect_contains(error_of([&] {
+                    run_one(session, {input_of({1, 2}), input_of({1})});
+                  }),
+                  "node 'Add' (Add): b is [1], expected [2] as a");
 }
 
 TEST_F(SessionErrors, NegativeAndHugeDims) {

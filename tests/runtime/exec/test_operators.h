@@ -41,7 +41,16 @@ class FunctionOperator : public Operator {
 
   FunctionOperator(std::string name, Functions functions) : name_(std::move(name)), functions_(std::move(functions)) {}
   std::string_view name() const override { return name_; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override { return functions_.infer(node); }
+  /// Written for numbers: a session knows nothing else.
+  std::vector<ValueInfo> infer(const InferContext& node) const override {
+    std::vector<TensorInfo> inputs;
+    for (const ValueInfo& input : node.inputs) inputs.push_back(tensor_info(input));
+    std::vector<ValueInfo> outputs;
+    for (const TensorInfo& output : functions_.infer({node.attributes, inputs, node.constants, node.num_outputs})) {
+      outputs.push_back(value_info(output));
+    }
+    return outputs;
+  }
   std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo> outputs) const override {
     ++counts_->plans;
     auto plan = std::make_unique<Plan>();

@@ -15,7 +15,7 @@ class Named : public Operator {
  public:
   explicit Named(std::string name) : name_(std::move(name)) {}
   std::string_view name() const override { return name_; }
-  std::vector<TensorInfo> infer(const NodeContext&) const override { return {}; }
+  std::vector<ValueInfo> infer(const InferContext&) const override { return {}; }
   std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo>) const override { return nullptr; }
 
  private:
