@@ -100,6 +100,8 @@ std::vector<TensorInfo> infer_node(const NodeCase& node) {
   return name_errors(node.node, [&] {
     std::vector<TensorInfo> outputs = node.op.infer(node.context());
     if (outputs.size() != node.node.outputs.size()) {
+      // A file may ask an operator for more than it gives; an operator that gives nothing is at fault itself.
+      require(outputs.empty(), "has ", node.node.outputs.size(), " outputs, expected ", outputs.size());
       fail(ErrorCode::kInternal, "operator inferred ", outputs.size(), " outputs, expected ", node.node.outputs.size());
     }
     for (const TensorInfo& output : outputs) {

@@ -10,6 +10,7 @@
 
 #include "headway/graph.h"
 #include "headway/operator.h"
+#include "runtime/base/printable.h"
 #include "runtime/exec/constant_table.h"
 
 namespace headway {
@@ -49,7 +50,7 @@ auto name_errors(const Node& node, Work&& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw Error(error.code(), "node '" + node.name + "' (" + node.op + "): " + error.what());
+    throw Error(error.code(), one_line("node " + quoted(node.name) + " (" + printable(node.op) + "): " + error.what()));
   }
 }
 

@@ -18,7 +18,7 @@ class ScratchFile {
   ScratchFile() {
     static int counter = 0;
     path_ =
-        testing::TempDir() + "headway-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".safetensors";
+        ::testing::TempDir() + "headway-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".safetensors";
   }
   explicit ScratchFile(const std::string& bytes) : ScratchFile() { set(bytes); }
   ~ScratchFile() { std::remove(path_.c_str()); }
