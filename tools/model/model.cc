@@ -7,23 +7,33 @@
 
 #include "headway/register_ops.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway::tools {
 namespace {
 
 // The pass takes graphs of known operators, so they are looked for before it.
 void refuse_unknown(const Graph& graph, const Registry& registry) {
-  std::map<std::string, std::string> unknown;
+  struct Uses {
+    std::string first;
+    int count = 0;
+  };
+  std::map<std::string, Uses> unknown;
   for (const Node& node : graph.nodes()) {
     if (registry.find(node.op) != nullptr) continue;
-    std::string& nodes = unknown[node.op];
-    nodes += (nodes.empty() ? "'" : ", '") + node.name + '\'';
+    Uses& uses = unknown[node.op];
+    if (uses.count++ == 0) uses.first = node.name;
   }
   if (unknown.empty()) return;
-  std::string list;
-  for (const auto& [op, nodes] : unknown) list += fmt::format("{}{} (node {})", list.empty() ? "" : ", ", op, nodes);
+  constexpr std::size_t kMaxNodeChars = 24;  // so that three operators fit a message
+  std::vector<std::string> list;
+  for (const auto& [op, uses] : unknown) {
+    const std::string first = '\'' + printable(uses.first, kMaxNodeChars) + '\'';
+    list.push_back(uses.count == 1 ? fmt::format("{} (node {})", printable(op), first)
+                                   : fmt::format("{} ({} nodes, the first {})", printable(op), uses.count, first));
+  }
   fail(ErrorCode::kUnsupported, unknown.size(), unknown.size() == 1 ? " operator is" : " operators are",
-       " not supported: ", list);
+       " not supported: ", listed(list));
 }
 
 }  // namespace
@@ -40,7 +50,7 @@ Model prepare_model(OnnxModel onnx, const std::string& path, bool fused) {
     if (fused) onnx.graph = fuse(onnx.graph, *model.registry, &model.fusion);
     model.session = std::make_unique<Session>(std::move(onnx.graph), *model.registry);
   } catch (const Error& error) {
-    throw Error(error.code(), path + ": " + error.what());
+    throw Error(error.code(), one_line(printable(path) + ": " + error.what()));
   }
   return model;
 }
@@ -58,7 +68,7 @@ std::string text(const Model& model) {
   constexpr double kMega = 1e6;
   const ModelFacts& facts = model.facts;
   return fmt::format("opset {}, {}, {} nodes ({} to run), weights {:.1f} MB ({:.1f} MB mapped)", facts.opset,
-                     facts.producer.empty() ? "no producer named" : facts.producer, facts.nodes,
+                     facts.producer.empty() ? "no producer named" : printable(facts.producer), facts.nodes,
                      model.session->graph().nodes().size(), static_cast<double>(facts.weight_bytes) / kMega,
                      static_cast<double>(facts.mapped_bytes) / kMega);
 }

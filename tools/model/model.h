@@ -28,7 +28,8 @@ struct Model {
   std::unique_ptr<Session> session;
 };
 
-/// Throws kUnsupported listing every operator that is not known, with its nodes, before anything else is looked at.
+/// Throws kUnsupported listing every operator that is not known, with how many nodes and the first, before anything
+/// else is looked at.
 Model load_model(const std::string& path, bool fused);
 /// The same for a model already read; `path` is for messages.
 Model prepare_model(OnnxModel onnx, const std::string& path, bool fused);
