@@ -4,26 +4,36 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "headway/register_ops.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway {
 namespace {
 
 /// The pass takes graphs of known operators, so they are looked for before it.
 void refuse_unknown(const Graph& graph, const Registry& registry) {
-  std::map<std::string, std::string> unknown;
+  struct Uses {
+    std::string first;
+    int count = 0;
+  };
+  std::map<std::string, Uses> unknown;
   for (const Node& node : graph.nodes()) {
     if (registry.find(node.op) != nullptr) continue;
-    std::string& nodes = unknown[node.op];
-    nodes += (nodes.empty() ? "'" : ", '") + node.name + '\'';
+    Uses& uses = unknown[node.op];
+    if (uses.count++ == 0) uses.first = node.name;
   }
   if (unknown.empty()) return;
-  std::string list;
-  for (const auto& [op, nodes] : unknown) list += (list.empty() ? "" : ", ") + op + " (node " + nodes + ')';
+  constexpr std::size_t kMaxNodeChars = 24;  // so that three operators fit a message
+  std::vector<std::string> list;
+  for (const auto& [op, uses] : unknown) {
+    const std::string nodes = uses.count == 1 ? "node " : std::to_string(uses.count) + " nodes, the first ";
+    list.push_back(printable(op) + " (" + nodes + '\'' + printable(uses.first, kMaxNodeChars) + "')");
+  }
   fail(ErrorCode::kUnsupported, unknown.size(), unknown.size() == 1 ? " operator is" : " operators are",
-       " not supported: ", list);
+       " not supported: ", listed(list));
 }
 
 }  // namespace
@@ -49,7 +59,7 @@ Model load_model(const std::string& path, const ModelOptions& options) {
   try {
     return make_model(std::move(onnx), options);
   } catch (const Error& error) {
-    fail(error.code(), path, ": ", error.what());
+    fail(error.code(), printable(path), ": ", error.what());
   }
 }
 

@@ -1,51 +1,14 @@
 // The JSON subset of a safetensors header. See json_reader.h.
 #include "runtime/base/json_reader.h"
 
-#include <cstdio>
 #include <limits>
 
 #include "headway/error.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
+#include "runtime/base/utf8.h"
 
 namespace headway {
-namespace {
-
-void append_utf8(unsigned code, std::string* out) {
-  const auto put = [out](unsigned byte) { out->push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | (code >> 6));
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | (code >> 12));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | (code >> 18));
-    put(0x80 | ((code >> 12) & 0x3F));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
-}
-
-// Length of the UTF-8 sequence that starts at `at`, 0 when it is not one: overlong, surrogate, beyond U+10FFFF, cut.
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned second = byte(1);
-  const bool bad = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                   (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-  return bad ? 0 : length;
-}
-
-}  // namespace
 
 void JsonReader::fail_here(const std::string& expected) const {
   if (at_ >= text_.size()) {
@@ -153,26 +116,6 @@ std::string JsonReader::string() {
     out.append(text_.substr(at_, length));
     at_ += length;
   }
-}
-
-std::string printable(std::string_view text) {
-  constexpr std::size_t kLongest = 80;
-  const bool path_like = text.size() > kLongest && text.front() == '/';
-  std::string out;
-  // The end of a path says more than its start.
-  if (path_like) out = "…";
-  for (const char c : path_like ? text.substr(text.size() - kLongest) : text.substr(0, kLongest)) {
-    const unsigned byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7F) {
-      out.push_back(c);
-    } else {
-      char escaped[5];
-      std::snprintf(escaped, sizeof escaped, "\\x%02X", byte);
-      out += escaped;
-    }
-  }
-  if (!path_like && text.size() > kLongest) out += "…";
-  return out;
 }
 
 }  // namespace headway

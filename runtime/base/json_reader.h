@@ -37,7 +37,4 @@ class JsonReader {
   std::size_t at_ = 0;
 };
 
-/// `text` fit for a one-line message: control and non-ASCII bytes as \xNN, cut after 80 characters.
-std::string printable(std::string_view text);
-
 }  // namespace headway

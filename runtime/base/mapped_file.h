@@ -1,4 +1,5 @@
-// A whole file mapped read-only. Knows nothing of what is in it.
+// A whole file mapped read-only: what every reader of files opens. Decides which files are none that can be read;
+// knows nothing of formats.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@ namespace headway {
 /// Unmaps when it goes. A file that another process shortens while it is mapped is beyond its protection.
 class MappedFile {
  public:
-  /// Throws kIo when it cannot be opened, is not a regular file, or cannot be mapped.
+  /// Throws kIo when it cannot be opened or mapped, and for folders, devices, pipes and sockets, of which none is
+  /// waited for; kInvalidArgument for a Git LFS pointer, which stands for a file that was not fetched.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -10,6 +10,7 @@
 
 #include "headway/graph.h"
 #include "headway/operator.h"
+#include "runtime/base/printable.h"
 #include "runtime/exec/constant_table.h"
 
 namespace headway {

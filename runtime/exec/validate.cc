@@ -2,14 +2,21 @@
 #include "runtime/exec/validate.h"
 
 #include <map>
-#include <sstream>
+#include <ostream>
 
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway {
 namespace {
 
-const std::string& input_name(const Graph& graph, std::size_t i) { return graph.value_name(graph.inputs()[i].value); }
+// A name out of a file, escaped only when it is printed: a run that is right formats nothing.
+struct Shown {
+  const std::string& name;
+};
+std::ostream& operator<<(std::ostream& out, const Shown& shown) { return out << printable(shown.name); }
+
+Shown input_name(const Graph& graph, std::size_t i) { return {graph.value_name(graph.inputs()[i].value)}; }
 
 }  // namespace
 
@@ -17,18 +24,18 @@ void check_graph(const Graph& graph, const Registry& registry) {
   require(!graph.outputs().empty(), "graph has 0 outputs, expected 1 or more");
   std::map<std::string, std::vector<std::string>> unknown;
   for (const Node& node : graph.nodes()) {
-    if (registry.find(node.op) == nullptr) unknown[node.op].push_back(node.name);
+    if (registry.find(node.op) == nullptr) unknown[node.op].push_back(quoted(node.name));
   }
   if (unknown.empty()) return;
-  std::ostringstream text;
-  const char* separator = "";
+  std::vector<std::string> list;
   for (const auto& [op, nodes] : unknown) {
-    text << separator << op << " (";
-    separator = ", ";
-    for (std::size_t i = 0; i < nodes.size(); ++i) text << (i == 0 ? "node '" : "', '") << nodes[i];
-    text << "')";
+    // Two show whether the nodes are of a kind.
+    std::string text = printable(op) + " (node " + nodes[0];
+    if (nodes.size() > 1) text += ", " + nodes[1];
+    if (nodes.size() > 2) text += " and " + std::to_string(nodes.size() - 2) + " more";
+    list.push_back(text + ')');
   }
-  fail(ErrorCode::kUnsupported, "graph uses ", unknown.size(), " unknown operators: ", text.str());
+  fail(ErrorCode::kUnsupported, "graph uses ", unknown.size(), " unknown operators: ", listed(list));
 }
 
 InputRules::InputRules(const Graph& graph) {

@@ -3,6 +3,7 @@
 
 #include "headway/graph.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway {
 namespace {
@@ -51,13 +52,15 @@ DimList InferContext::unknown_sizes(std::size_t rank) const {
 }
 
 Error node_error(const Node& node, const Error& error) {
-  return Error(error.code(), "node '" + node.name + "' (" + node.op + "): " + error.what());
+  return Error(error.code(), "node " + quoted(node.name) + " (" + printable(node.op) + "): " + error.what());
 }
 
 std::vector<ValueInfo> infer_node(const Node& node, const Operator& op, const InferContext& context) {
   try {
     std::vector<ValueInfo> outputs = op.infer(context);
     if (outputs.size() != node.outputs.size()) {
+      // A file may ask an operator for more than it gives; an operator that gives nothing is at fault itself.
+      require(outputs.empty(), "has ", node.outputs.size(), " outputs, expected ", outputs.size());
       fail(ErrorCode::kInternal, "operator inferred ", outputs.size(), " outputs, expected ", node.outputs.size());
     }
     for (const ValueInfo& output : outputs) check_output(output, context.is_final());

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 #include "runtime/onnx/node_facts.h"
 #include "runtime/onnx/read_attributes.h"
 #include "runtime/onnx/value_info.h"
@@ -23,7 +23,7 @@ bool makes(const onnx::NodeProto& node, const std::string& value) {
 }  // namespace
 
 GraphBuilder::GraphBuilder(const Source& source)
-    : source_(source), functions_(source.model), external_(source.folder) {}
+    : source_(source), functions_(source.model), external_(source.model_path) {}
 
 Graph GraphBuilder::build() {
   const onnx::GraphProto& graph = source_.model.graph();

@@ -21,7 +21,7 @@ class GraphBuilder {
     const onnx::ModelProto& model;
     const SplitModel& split;
     std::shared_ptr<const MappedFile> file;  ///< that `split` shows, to be shared; null: copy
-    std::string folder;                      ///< of external data; empty: none
+    std::string model_path;                  ///< beside which external data lies; empty: nowhere
   };
   /// `source` must outlive the builder; the graph it makes needs neither.
   explicit GraphBuilder(const Source& source);

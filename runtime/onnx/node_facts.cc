@@ -1,7 +1,7 @@
 // See node_facts.h.
 #include "runtime/onnx/node_facts.h"
 
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 
 namespace headway::importer {
 

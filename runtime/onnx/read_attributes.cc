@@ -2,7 +2,7 @@
 #include "runtime/onnx/read_attributes.h"
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 
 namespace headway::importer {
 namespace {

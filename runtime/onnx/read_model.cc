@@ -1,10 +1,9 @@
 // Files to models: maps, splits, parses, builds. See headway/onnx.h.
-#include <filesystem>
 #include <limits>
 
 #include "headway/onnx.h"
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 #include "runtime/onnx/graph_builder.h"
 
 namespace headway {
@@ -32,7 +31,7 @@ int parsable_size(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file, const std::string& folder) {
+OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file, const std::string& path) {
   require(!bytes.empty(), "not an ONNX file: it is empty");
   const importer::SplitModel split = importer::split_model(bytes);
   onnx::ModelProto proto;
@@ -45,7 +44,7 @@ OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file,
   model.opset = opset_of(proto);
   model.ir_version = proto.ir_version();
   model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
-  const importer::GraphBuilder::Source source{proto, split, file, folder};
+  const importer::GraphBuilder::Source source{proto, split, file, path};
   importer::GraphBuilder builder(source);
   model.graph = builder.build();
   model.weight_bytes = builder.weight_bytes();
@@ -53,19 +52,14 @@ OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file,
   return model;
 }
 
-/// Runs `work`; an Error that leaves it gets the path in front.
+/// Runs `work`; an Error that leaves it gets the path in front and becomes one line.
 template <class Work>
 auto name_file(const std::string& path, Work&& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw Error(error.code(), path + ": " + error.what());
+    throw Error(error.code(), one_line(printable(path) + ": " + error.what()));
   }
-}
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 }  // namespace
@@ -73,14 +67,20 @@ std::string folder_of(const std::string& path) {
 OnnxModel read_onnx(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   return name_file(path, [&] {
-    OnnxModel model = read_model(file->bytes(), file, folder_of(path));
+    OnnxModel model = read_model(file->bytes(), file, path);
     // What was copied need not stay in memory twice; what is shared comes back from the page cache when it is used.
     file->advise_unneeded(file->bytes());
     return model;
   });
 }
 
-OnnxModel parse_onnx(std::span<const std::byte> bytes) { return read_model(bytes, nullptr, ""); }
+OnnxModel parse_onnx(std::span<const std::byte> bytes) {
+  try {
+    return read_model(bytes, nullptr, "");
+  } catch (const Error& error) {
+    throw Error(error.code(), one_line(error.what()));
+  }
+}
 
 OnnxTensor read_onnx_tensor(const std::string& path) {
   const MappedFile file(path);

@@ -3,10 +3,11 @@
 
 #include <bit>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 #include "runtime/onnx/element_type.h"
 #include "runtime/onnx/mapped_buffer.h"
 
@@ -31,9 +32,16 @@ Dims dims_of(const onnx::TensorProto& proto) {
 // Less is copied: an object beside it would take as much, and shapes and scalars are read by everybody.
 constexpr std::size_t kWorthMappingBytes = 4096;
 
+// Integers are read where they lie by whoever infers shapes, so they must lie where integers may.
+bool must_be_copied(DataType type, Bytes bytes) {
+  if (type == DataType::kBool || bytes.size() < kWorthMappingBytes) return true;
+  const bool integers = type == DataType::kI64 || type == DataType::kI32;
+  return integers && reinterpret_cast<std::uintptr_t>(bytes.data()) % size_bytes(type) != 0;
+}
+
 /// Data of a file that outlives the import, or of a buffer that does not (no owner).
 Tensor from_bytes(DataType type, const Dims& dims, Bytes bytes, const std::shared_ptr<const MappedFile>& owner) {
-  if (owner && bytes.size() >= kWorthMappingBytes && type != DataType::kBool) {
+  if (owner && !must_be_copied(type, bytes)) {
     return Tensor::foreign(type, dims, std::make_shared<const MappedBuffer>(owner, bytes, size_bytes(type)));
   }
   Tensor tensor(type, dims);

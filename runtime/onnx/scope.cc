@@ -2,7 +2,7 @@
 #include "runtime/onnx/scope.h"
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 
 namespace headway::importer {
 

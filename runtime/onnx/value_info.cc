@@ -5,7 +5,7 @@
 #include <array>
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/printable.h"
 #include "runtime/onnx/element_type.h"
 
 namespace headway::importer {

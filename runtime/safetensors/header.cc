@@ -1,10 +1,12 @@
-// Parsing and checking of the header. Nothing it says is believed before it is compared with the file's size.
+// Parsing and checking of the header. Nothing it says is believed before it is compared with the file's size; what it
+// says of types and ranks that this library has not is kept for those who ask for such a tensor.
 #include "runtime/safetensors/header.h"
 
 #include <algorithm>
 
 #include "runtime/base/check.h"
 #include "runtime/base/json_reader.h"
+#include "runtime/base/printable.h"
 
 namespace headway {
 namespace {
@@ -19,9 +21,75 @@ constexpr TypeName kTypes[] = {
     {"I8", DataType::kI8},     {"U8", DataType::kU8},   {"BOOL", DataType::kBool},
 };
 
+// Types of the format that a tensor of this library cannot have, by their bits.
+struct OtherType {
+  const char* text;
+  int bits;
+};
+constexpr OtherType kOtherTypes[] = {
+    {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
+    {"U16", 16}, {"I16", 16},    {"U32", 32},    {"U64", 64},    {"C64", 64},
+};
+constexpr int kUnknownBits = 0;
+
+// What the header says of a tensor, in its own terms.
+struct Claim {
+  std::string type;
+  std::vector<std::int64_t> shape;
+};
+
+int bits_of(const std::string& type) {
+  for (const TypeName& known : kTypes) {
+    if (type == known.text) return static_cast<int>(8 * size_bytes(known.type));
+  }
+  for (const OtherType& other : kOtherTypes) {
+    if (type == other.text) return other.bits;
+  }
+  return kUnknownBits;
+}
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(std::to_string(size));
+  return '[' + listed(sizes) + ']';
+}
+
+// Bytes that the shape needs, or an error when they do not fit 63 bits. A zero does not excuse its neighbours: their
+// strides are computed too.
+std::int64_t needed_bytes(const Claim& claim, int bits, const std::string& where) {
+  std::int64_t needed = bits;
+  bool empty = false;
+  for (const std::int64_t size : claim.shape) {
+    empty = empty || size == 0;
+    const std::int64_t factor = std::max<std::int64_t>(size, 1);
+    require(!__builtin_mul_overflow(needed, factor, &needed), where, " has shape ", text_of(claim.shape),
+            ", whose bits do not fit 63 bits");
+  }
+  return empty ? 0 : needed / 8 + (needed % 8 != 0);
+}
+
+// The claim as type and dims, if they are ones of this library.
+void set_type_and_dims(const Claim& claim, SafetensorsEntry* entry) {
+  const auto known =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& type) { return claim.type == type.text; });
+  if (known == std::end(kTypes)) {
+    entry->refusal =
+        " has dtype \"" + printable(claim.type) + "\", expected F64, F32, F16, BF16, I64, I32, I8, U8 or BOOL";
+    return;
+  }
+  entry->type = known->type;
+  if (claim.shape.size() > static_cast<std::size_t>(kMaxRank)) {
+    entry->refusal =
+        " has " + std::to_string(claim.shape.size()) + " dims, expected at most " + std::to_string(kMaxRank);
+    return;
+  }
+  for (const std::int64_t size : claim.shape) entry->dims.push_back(size);
+}
+
 class HeaderParser {
  public:
-  HeaderParser(std::string_view text, const std::string& file) : reader_(text, file), file_(file) {}
+  HeaderParser(std::string_view text, std::int64_t data_bytes, const std::string& file)
+      : reader_(text, file), file_(file), data_bytes_(data_bytes) {}
 
   SafetensorsHeader parse() {
     SafetensorsHeader header;
@@ -63,6 +131,7 @@ class HeaderParser {
 
   SafetensorsEntry entry(std::string name) {
     SafetensorsEntry out;
+    Claim claim;
     out.name = std::move(name);
     const std::string where = printable(file_) + ": tensor \"" + printable(out.name) + "\"";
     bool type_seen = false, shape_seen = false, offsets_seen = false;
@@ -76,10 +145,10 @@ class HeaderParser {
       reader_.expect(':');
       if (field == "dtype") {
         once(&type_seen, "dtype");
-        out.type = type(where);
+        claim.type = reader_.string();
       } else if (field == "shape") {
         once(&shape_seen, "shape");
-        out.dims = shape(where);
+        claim.shape = shape();
       } else if (field == "data_offsets") {
         once(&offsets_seen, "data_offsets");
         reader_.expect('[');
@@ -97,60 +166,40 @@ class HeaderParser {
             !type_seen    ? "dtype"
             : !shape_seen ? "shape"
                           : "data_offsets");
+    check_size(claim, out, where);
+    set_type_and_dims(claim, &out);
     return out;
   }
 
-  DataType type(const std::string& where) {
-    const std::string text = reader_.string();
-    for (const TypeName& known : kTypes) {
-      if (text == known.text) return known.type;
-    }
-    fail(ErrorCode::kInvalidArgument, where, " has dtype \"", printable(text),
-         "\", expected F64, F32, F16, BF16, I64, I32, I8, U8 or BOOL");
+  void check_size(const Claim& claim, const SafetensorsEntry& entry, const std::string& where) const {
+    require(entry.begin <= entry.end, where, " begins at byte ", entry.begin, " and ends at ", entry.end);
+    require(entry.end <= data_bytes_, where, " ends at byte ", entry.end, ", the data has ", data_bytes_, " bytes");
+    const int bits = bits_of(claim.type);
+    if (bits == kUnknownBits) return;
+    const std::int64_t needed = needed_bytes(claim, bits, where);
+    require(entry.end - entry.begin == needed, where, " has ", entry.end - entry.begin, " bytes, shape ",
+            text_of(claim.shape), " of ", claim.type, " needs ", needed);
   }
 
-  Dims shape(const std::string& where) {
-    Dims dims;
+  std::vector<std::int64_t> shape() {
+    std::vector<std::int64_t> sizes;
     reader_.expect('[');
-    if (reader_.accept(']')) return dims;
+    if (reader_.accept(']')) return sizes;
     do {
-      const std::int64_t size = reader_.integer();
-      require(dims.rank() < kMaxRank, where, " has more than ", kMaxRank, " dims, expected at most ", kMaxRank);
-      dims.push_back(size);
+      sizes.push_back(reader_.integer());
     } while (reader_.accept(','));
     reader_.expect(']');
-    return dims;
+    return sizes;
   }
 
   JsonReader reader_;
   const std::string& file_;
+  const std::int64_t data_bytes_;
 };
-
-// Bytes that the dims need, or an error when they do not fit 63 bits. A zero dim does not excuse its neighbours: their
-// strides are computed too.
-std::int64_t needed_bytes(const SafetensorsEntry& entry, const std::string& where) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_bytes(entry.type));
-  bool empty = false;
-  for (const std::int64_t size : entry.dims) {
-    empty = empty || size == 0;
-    const std::int64_t factor = std::max<std::int64_t>(size, 1);
-    require(!__builtin_mul_overflow(bytes, factor, &bytes), where, " has shape ", entry.dims,
-            ", whose bytes do not fit 63 bits");
-  }
-  return empty ? 0 : bytes;
-}
 
 void check_layout(const SafetensorsHeader& header, std::int64_t data_bytes, const std::string& file) {
   std::vector<const SafetensorsEntry*> by_offset;
-  for (const SafetensorsEntry& entry : header.entries) {
-    const std::string where = printable(file) + ": tensor \"" + printable(entry.name) + "\"";
-    require(entry.begin <= entry.end, where, " begins at byte ", entry.begin, " and ends at ", entry.end);
-    require(entry.end <= data_bytes, where, " ends at byte ", entry.end, ", the data has ", data_bytes, " bytes");
-    const std::int64_t needed = needed_bytes(entry, where);
-    require(entry.end - entry.begin == needed, where, " has ", entry.end - entry.begin, " bytes, shape ", entry.dims,
-            " of ", type_name(entry.type), " needs ", needed);
-    by_offset.push_back(&entry);
-  }
+  for (const SafetensorsEntry& entry : header.entries) by_offset.push_back(&entry);
   std::sort(by_offset.begin(), by_offset.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
     return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
   });
@@ -166,7 +215,7 @@ void check_layout(const SafetensorsHeader& header, std::int64_t data_bytes, cons
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::int64_t data_bytes, const std::string& file) {
-  SafetensorsHeader header = HeaderParser(text, file).parse();
+  SafetensorsHeader header = HeaderParser(text, data_bytes, file).parse();
   std::sort(header.entries.begin(), header.entries.end(),
             [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
   for (std::size_t i = 1; i < header.entries.size(); ++i) {

@@ -14,8 +14,9 @@ namespace headway {
 /// One tensor: bytes [begin, end) of the data section.
 struct SafetensorsEntry {
   std::string name;
-  DataType type = DataType::kF32;
+  DataType type = DataType::kF32;  ///< of no meaning where `refusal` says something
   Dims dims;
+  std::string refusal;  ///< why this library cannot show the tensor: a type or a rank that it has not; else empty
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
@@ -25,7 +26,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses `text` and checks that the tensors tile [0, data_bytes) exactly. Throws kInvalidArgument starting with the
+/// Parses `text` and checks that the tensors tile [0, data_bytes) exactly. A tensor that this library cannot show stops
+/// nobody who does not ask for it. Throws kInvalidArgument starting with the
 /// file's name and naming the tensor and both numbers.
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::int64_t data_bytes, const std::string& file);
 

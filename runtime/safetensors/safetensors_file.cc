@@ -6,8 +6,8 @@
 
 #include "headway/safetensors.h"
 #include "runtime/base/check.h"
-#include "runtime/base/json_reader.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/printable.h"
 #include "runtime/safetensors/header.h"
 
 namespace headway {
@@ -28,6 +28,14 @@ void check_bools(const std::byte* data, std::int64_t count, const std::string& f
   }
 }
 
+SafetensorsHeader header_of(std::string_view text, std::int64_t data_bytes, const std::string& path) {
+  try {
+    return parse_safetensors_header(text, data_bytes, path);
+  } catch (const Error& error) {
+    throw Error(error.code(), one_line(error.what()));
+  }
+}
+
 }  // namespace
 
 struct SafetensorsFile::Impl {
@@ -36,7 +44,8 @@ struct SafetensorsFile::Impl {
   std::string path;
   MappedFile file;
   std::map<std::string, std::string> metadata;
-  std::map<std::string, ConstTensorView> tensors;
+  std::map<std::string, ConstTensorView> tensors;  // absent views where `refusals` says why
+  std::map<std::string, std::string> refusals;
   std::vector<AlignedBuffer> copies;  // of tensors that the file holds at an address unfit for their type
 };
 
@@ -57,10 +66,15 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   const std::byte* data = bytes.data() + kLengthBytes + header_bytes;
   const auto data_bytes = static_cast<std::int64_t>(bytes.size() - kLengthBytes - header_bytes);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data() + kLengthBytes), header_bytes);
-  SafetensorsHeader header = parse_safetensors_header(text, data_bytes, path);
+  SafetensorsHeader header = header_of(text, data_bytes, path);
 
   impl->metadata = std::move(header.metadata);
   for (const SafetensorsEntry& entry : header.entries) {
+    if (!entry.refusal.empty()) {
+      impl->tensors.emplace(entry.name, ConstTensorView());
+      impl->refusals.emplace(entry.name, entry.refusal);
+      continue;
+    }
     const std::byte* begin = data + entry.begin;
     const auto size = static_cast<std::size_t>(entry.end - entry.begin);
     if (entry.type == DataType::kBool) check_bools(begin, entry.end - entry.begin, path, entry.name);
@@ -83,10 +97,16 @@ std::vector<std::string> SafetensorsFile::names() const {
 
 bool SafetensorsFile::has(const std::string& name) const { return impl_->tensors.count(name) != 0; }
 
+bool SafetensorsFile::can_show(const std::string& name) const { return has(name) && impl_->refusals.count(name) == 0; }
+
 ConstTensorView SafetensorsFile::tensor(const std::string& name) const {
   const auto found = impl_->tensors.find(name);
   require(found != impl_->tensors.end(), printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
           impl_->tensors.size());
+  if (const auto refusal = impl_->refusals.find(name); refusal != impl_->refusals.end()) {
+    fail(ErrorCode::kInvalidArgument,
+         one_line(printable(impl_->path) + ": tensor \"" + printable(name) + '"' + refusal->second));
+  }
   return found->second;
 }
 

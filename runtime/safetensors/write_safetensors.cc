@@ -1,32 +1,15 @@
 // Writing a safetensors file. Decides the order of the tensors; atomic_file.h decides how it reaches the disk.
 #include <algorithm>
-#include <cstdio>
 #include <span>
 
 #include "headway/safetensors.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/check.h"
+#include "runtime/base/json_text.h"
 #include "runtime/safetensors/header.h"
 
 namespace headway {
 namespace {
-
-void append_string(const std::string& text, std::string* out) {
-  out->push_back('"');
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out->push_back('\\');
-      out->push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[7];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-      *out += escaped;
-    } else {
-      out->push_back(c);
-    }
-  }
-  out->push_back('"');
-}
 
 using Named = std::pair<const std::string, ConstTensorView>;
 
@@ -50,9 +33,9 @@ std::string header_text(const std::vector<const Named*>& order, const std::map<s
     const char* comma = "";
     for (const auto& [key, value] : metadata) {
       text += comma;
-      append_string(key, &text);
+      append_json_string(key, &text);
       text += ":";
-      append_string(value, &text);
+      append_json_string(value, &text);
       comma = ",";
     }
     text += "}";
@@ -62,7 +45,7 @@ std::string header_text(const std::vector<const Named*>& order, const std::map<s
     const ConstTensorView& view = named->second;
     const std::int64_t end = at + view.count() * static_cast<std::int64_t>(size_bytes(view.type));
     separate();
-    append_string(named->first, &text);
+    append_json_string(named->first, &text);
     text += std::string(":{\"dtype\":\"") + safetensors_type_name(view.type) + "\",\"shape\":[";
     for (int i = 0; i < view.rank(); ++i) text += (i > 0 ? "," : "") + std::to_string(view.dims[i]);
     text += "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(end) + "]}";

@@ -49,8 +49,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
               "ops/include/headway/model.h"} +
          kGraphRooms},
     {{"runtime/include/"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
-    {{"runtime/base/check.h"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
-    {{"runtime/base/"}, Patterns{"runtime/"} + kOutside},
+    {{"runtime/base/"}, Patterns{"runtime/", "ops/"} + kOutside},
     {{"runtime/onnx/"}, Patterns{"runtime/onnx/"} + kOutside},
     {{"runtime/"},
      {"runtime/tensor/", "runtime/graph/", "runtime/exec/", "runtime/profile/", "runtime/threads/",

@@ -17,8 +17,8 @@ class ScratchFile {
  public:
   ScratchFile() {
     static int counter = 0;
-    path_ =
-        testing::TempDir() + "headway-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".safetensors";
+    path_ = ::testing::TempDir() + "headway-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) +
+            ".safetensors";
   }
   explicit ScratchFile(const std::string& bytes) : ScratchFile() { set(bytes); }
   ~ScratchFile() { std::remove(path_.c_str()); }

@@ -10,6 +10,7 @@
 #include "headway/safetensors.h"
 #include "runtime/base/check.h"
 #include "tools/command/commands.h"
+#include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/conformance/compare.h"
 #include "tools/conformance/torch_call.h"
@@ -65,8 +66,18 @@ AttentionVariant variant_of(const AttendOptions& options, const SafetensorsFile&
   const int per_head_rank = input.tensor("query").rank() + (options.weights_path.empty() ? 0 : 1);
   const bool expects_heads =
       expected && expected->has("weights") && expected->tensor("weights").rank() == per_head_rank;
-  variant.weights = options.per_head || expects_heads ? WantedWeights::kPerHead : WantedWeights::kMean;
+  variant.weights = options.per_head || expects_heads ? WeightsOutput::kPerHead : WeightsOutput::kMean;
   return variant;
+}
+
+/// Fills in what a call of either kind takes from the file of inputs.
+template <class Call>
+void take_inputs(const SafetensorsFile& input, Call* call) {
+  call->query = input.tensor("query");
+  call->key = input_or(input, "key", call->query);
+  call->value = input_or(input, "value", call->query);
+  call->attn_mask = input_or(input, "attn_mask", {});
+  call->key_lengths = input_or(input, "key_lengths", {});
 }
 
 CallResult attend_layer(const AttendOptions& options, const AttentionVariant& variant, const SafetensorsFile& input) {
@@ -82,12 +93,8 @@ CallResult attend_layer(const AttendOptions& options, const AttentionVariant& va
   call.batch_first = !options.sequence_first;
   call.add_zero_attn = options.zero_attention;
   call.variant = variant;
-  call.query = input.tensor("query");
-  call.key = input_or(input, "key", call.query);
-  call.value = input_or(input, "value", call.query);
+  take_inputs(input, &call);
   call.key_padding_mask = input_or(input, "key_padding_mask", {});
-  call.attn_mask = input_or(input, "attn_mask", {});
-  call.key_lengths = input_or(input, "key_lengths", {});
   return call_mha(weights, call, execution);
 }
 
@@ -98,11 +105,7 @@ CallResult attend_core(const AttendOptions& options, const AttentionVariant& var
   require(!options.sequence_first && !options.zero_attention, "--sequence-first and --zero-attention need --weights");
   SdpaCall call;
   call.variant = variant;
-  call.query = input.tensor("query");
-  call.key = input_or(input, "key", call.query);
-  call.value = input_or(input, "value", call.query);
-  call.attn_mask = input_or(input, "attn_mask", {});
-  call.key_lengths = input_or(input, "key_lengths", {});
+  take_inputs(input, &call);
   const auto heads_of = [](const ConstTensorView& view) { return view.rank() >= 3 ? view.dims[view.rank() - 3] : 1; };
   require(options.heads == 0 || options.heads == heads_of(call.query), "--heads is ", options.heads, ", query has ",
           heads_of(call.query));
@@ -132,7 +135,7 @@ Bound bound_of(const std::optional<double>& given, double in_f32, bool bf16, dou
 
 struct Verdict {
   bool good = true;
-  std::string lines;  ///< one a tensor
+  std::string lines;  ///< one per tensor
 };
 
 // Prints nothing itself: a shape that does not fit is an error, and an error says one line and no more.
@@ -192,11 +195,11 @@ int run(const AttendOptions& options) {
     if (result.has_weights) tensors.emplace("weights", result.weights.view());
     write_safetensors(options.out_path, tensors, {{"implementation", result.implementation}});
   }
-  fmt::print("output {} {}", type_name(result.output.type()), text(result.output.dims()));
-  if (result.has_weights) fmt::print(", weights {}", text(result.weights.dims()));
-  fmt::print(", {} rows see no key, implementation {}\n", result.empty_rows, result.implementation);
-  fmt::print("{}", verdict.lines);
-  if (!verdict.good && !options.out_path.empty()) fmt::print("{} not written\n", options.out_path);
+  print("output {} {}", type_name(result.output.type()), text(result.output.dims()));
+  if (result.has_weights) print(", weights {}", text(result.weights.dims()));
+  print(", {} rows see no key, implementation {}\n", result.empty_rows, result.implementation);
+  print("{}", verdict.lines);
+  if (!verdict.good && !options.out_path.empty()) print("{} not written\n", options.out_path);
   return verdict.good ? kExitGood : kExitCheckFailed;
 }
 

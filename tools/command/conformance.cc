@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "runtime/base/check.h"
 #include "tools/command/commands.h"
+#include "tools/command/output.h"
 #include "tools/conformance/conformance.h"
 
 namespace headway::tools {
@@ -20,6 +22,7 @@ struct Tally {
   int failed = 0;
   int refused = 0;
   int unsupported = 0;
+  int unreadable = 0;
   std::int64_t empty_rows_nan = 0;
 };
 
@@ -28,36 +31,47 @@ void run_case(const Case& one, const Execution& execution, Tally* tally) {
     const CaseResult result = one.run(execution);
     if (!result.unsupported.empty()) {
       tally->unsupported++;
-      fmt::print("{}  {}  unsupported: {}\n", one.id, one.description, result.unsupported);
+      print("{}  {}  unsupported: {}\n", one.id, one.description, result.unsupported);
       return;
     }
     (result.ok ? tally->passed : tally->failed)++;
     tally->empty_rows_nan += result.empty_rows_nan;
     const std::string empty =
         result.empty_rows_nan ? fmt::format(" ({} empty rows: NaN in torch)", result.empty_rows_nan) : "";
-    fmt::print("{}  {}  worst {:.2e}  bound {:.2e}  {}  {}{}\n", one.id, one.description, result.worst, result.bound,
-               result.implementation, result.ok ? "ok" : "FAIL", empty);
+    print("{}  {}  worst {:.2e}  bound {:.2e}  {}  {}{}\n", one.id, one.description, result.worst, result.bound,
+          result.implementation, result.ok ? "ok" : "FAIL", empty);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo) {
+      tally->unreadable++;
+      print("{}  {}  not run: {}\n", one.id, one.description, error.what());
+      return;
+    }
     // A forced implementation may say no; nothing else may.
     const bool refused = execution.forced && error.code() == ErrorCode::kUnsupported;
     (refused ? tally->refused : tally->failed)++;
-    fmt::print("{}  {}  {}: {}\n", one.id, one.description, refused ? "refused" : "FAIL", error.what());
+    print("{}  {}  {}: {}\n", one.id, one.description, refused ? "refused" : "FAIL", error.what());
   }
 }
 
 int run(const ConformanceOptions& options) {
   const Execution execution = start(options.execution);
   const CaseSet set = load_cases(options.folder);
-  fmt::print("bound: {}\n", set.rule);
+  print("bound: {}\n", set.rule);
   Tally tally;
-  for (const Case& one : set.cases) run_case(one, execution, &tally);
-  if (tally.empty_rows_nan) {
-    fmt::print("{} rows of outputs and weights are NaN in torch, since some head sees no key there: 0 by rule here\n",
-               tally.empty_rows_nan);
+  for (const Case& one : set.cases) {
+    if (output_failed()) break;  // nobody reads what would be said
+    run_case(one, execution, &tally);
   }
-  if (tally.refused) fmt::print("{} refused by the forced implementation\n", tally.refused);
-  if (tally.unsupported) fmt::print("{} unsupported\n", tally.unsupported);
-  fmt::print("{} passed, {} failed\n", tally.passed, tally.failed);
+  if (tally.empty_rows_nan) {
+    print("{} rows of outputs and weights are NaN in torch, since some head sees no key there: 0 by rule here\n",
+          tally.empty_rows_nan);
+  }
+  if (tally.refused) print("{} refused by the forced implementation\n", tally.refused);
+  if (tally.unsupported) print("{} unsupported\n", tally.unsupported);
+  print("{} passed, {} failed\n", tally.passed, tally.failed);
+  if (tally.unreadable) {
+    fail(ErrorCode::kIo, "files of ", tally.unreadable, " of ", set.cases.size(), " cases could not be read");
+  }
   // A run that checked nothing is no success.
   return tally.failed == 0 && tally.passed > 0 ? kExitGood : kExitCheckFailed;
 }

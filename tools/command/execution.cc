@@ -14,7 +14,7 @@ namespace headway::tools {
 
 void add_execution_options(CLI::App* command, ExecutionOptions* options) {
   constexpr int kMaxThreads = 1024;
-  command->add_option("--threads", options->threads, "Threads (default: one a core)")
+  command->add_option("--threads", options->threads, "Threads (default: one per core)")
       ->check(CLI::Range(1, kMaxThreads));
   command->add_option("--implementation", options->implementation,
                       "Force an attention implementation, of those that info lists (also HEADWAY_ATTENTION)");

@@ -1,13 +1,14 @@
 // headway explain: what is in a model and what will become of it, without running it.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <map>
 #include <memory>
 #include <sstream>
 
+#include "runtime/base/printable.h"
 #include "tools/command/commands.h"
 #include "tools/command/execution.h"
+#include "tools/command/output.h"
 #include "tools/model/model.h"
 #include "tools/model/model_inputs.h"
 #include "tools/model/tensors.h"
@@ -75,16 +76,16 @@ int run(const ExplainOptions& options) {
   const Execution execution = start(options.execution);
   const Model model = load_model(options.model_path, {.fused = !options.unfused});
   const Graph& graph = model.session().graph();
-  fmt::print("{}\n", text(model));
+  print("{}\n", text(model));
   const std::vector<TensorInfo> infos = model_input_infos(graph, options.inputs.shapes);
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    fmt::print("input {} {} {}, planned for {}\n", graph.value_name(graph.inputs()[i].value),
-               headway::type_name(infos[i].type), text(graph.inputs()[i].dims), text(infos[i].dims));
+    print("input {} {} {}, planned for {}\n", printable(graph.value_name(graph.inputs()[i].value)),
+          headway::type_name(infos[i].type), text(graph.inputs()[i].dims), text(infos[i].dims));
   }
-  if (!options.unfused) fmt::print("{}\n{}", attention_fused(model.fusion()), model.fusion().text());
+  if (!options.unfused) print("{}\n{}", attention_fused(model.fusion()), model.fusion().text());
   const std::string plan = model.session().explain(infos, execution.threads.workers());
-  fmt::print("{}", implementations(plan));
-  fmt::print("{}", options.all_nodes ? plan : attention_only(plan));
+  print("{}", implementations(plan));
+  print("{}", options.all_nodes ? plan : attention_only(plan));
   return kExitGood;
 }
 

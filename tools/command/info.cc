@@ -1,5 +1,4 @@
 // headway info: what this machine is and what it can do at best.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +7,7 @@
 #include "headway/attention.h"
 #include "tools/command/commands.h"
 #include "tools/command/execution.h"
+#include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/measure/machine.h"
 #include "tools/measure/peak/peak.h"
@@ -32,22 +32,22 @@ int run(const InfoOptions& options) {
   check_outputs({options.json_path});
   const Execution execution = start(options.execution);
   const Machine machine = describe_machine(execution.threads);
-  fmt::print("cpu              {}\n", machine.cpu);
-  fmt::print("logical cores    {}\n", machine.cores);
-  fmt::print("threads          {}\n", machine.threads);
-  fmt::print("simd target      {} (this CPU has {})\n", machine.simd, joined(machine.simd_available));
-  fmt::print("oneDNN           {}\n", machine.onednn);
-  fmt::print("Highway          {}\n", machine.highway);
-  fmt::print("implementations  {}\n", joined(attention_implementations()));
+  print("cpu              {}\n", machine.cpu);
+  print("logical cores    {}\n", machine.cores);
+  print("threads          {}\n", machine.threads);
+  print("simd target      {} (this CPU has {})\n", machine.simd, joined(machine.simd_available));
+  print("oneDNN           {}\n", machine.onednn);
+  print("Highway          {}\n", machine.highway);
+  print("implementations  {}\n", joined(attention_implementations()));
   const double one = measure_fma_peak(Threads::serial());
   const double all = measure_fma_peak(execution.threads);
   const double bandwidth = measure_read_bandwidth(execution.threads, kBandwidthBytes / execution.threads.workers());
-  fmt::print("f32 FMA peak     {:.1f} GFLOP/s on 1 thread, {:.1f} on {}\n", one * 1e-9, all * 1e-9, machine.threads);
+  print("f32 FMA peak     {:.1f} GFLOP/s on 1 thread, {:.1f} on {}\n", one * 1e-9, all * 1e-9, machine.threads);
   if (const double pairs = measure_bf16_peak(Threads::serial()); pairs > 0) {
-    fmt::print("bf16 pairs peak  {:.1f} GFLOP/s on 1 thread, products of pairs added up in f32\n", pairs * 1e-9);
+    print("bf16 pairs peak  {:.1f} GFLOP/s on 1 thread, products of pairs added up in f32\n", pairs * 1e-9);
   }
-  fmt::print("memory read      {:.1f} GB/s on {} thread{}\n", bandwidth * 1e-9, machine.threads,
-             machine.threads == 1 ? "" : "s");
+  print("memory read      {:.1f} GB/s on {} thread{}\n", bandwidth * 1e-9, machine.threads,
+        machine.threads == 1 ? "" : "s");
   nlohmann::json report = to_json(machine, all);
   report["fma_peak_gflops_one_thread"] = one * 1e-9;
   report["read_bandwidth_gbytes"] = bandwidth * 1e-9;

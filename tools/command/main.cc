@@ -1,46 +1,59 @@
 // The headway command: parses the line, runs the subcommand, turns errors into one line and an exit code. Knows nothing
 // of what subcommands do.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "headway/error.h"
 #include "headway/version.h"
+#include "runtime/base/printable.h"
 #include "tools/command/commands.h"
+#include "tools/command/output.h"
+#include "tools/command/process.h"
 
 namespace {
 
 using headway::tools::Action;
 
-int report(std::string message) {
-  // A file name may hold anything; an error is one line all the same.
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
-  fmt::print(stderr, "headway: {}\n", message);
+int report(const std::string& message) {
+  headway::tools::write_text(stderr, "headway: " + headway::one_line(message) + '\n');
   return headway::tools::kExitBadUse;
+}
+
+int report_no_memory() {
+  // What follows allocates nothing.
+  headway::tools::write_text(stderr, "headway: out of memory\n");
+  return headway::tools::kExitBadUse;
+}
+
+/// What the work returns, unless what it printed did not arrive.
+int finish(int code) {
+  const std::string failure = headway::tools::flush_output();
+  return failure.empty() ? code : report(failure);
 }
 
 int run(const Action& action) {
   try {
-    const int code = action();
-    if (std::fflush(stdout) != 0) return report("cannot write to the standard output");
-    return code;
+    return finish(action());
   } catch (const std::bad_alloc&) {
-    return report("out of memory");
+    return report_no_memory();
   } catch (const std::exception& error) {
     return report(error.what());
+  } catch (...) {
+    return report("stopped by an error of an unknown kind");
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
   CLI::App app("Multi-head attention: measure it, look into it, run it, check it.", "headway");
-  app.footer("Exit codes: 0 good, 1 a check did not hold, 2 bad use or bad input.");
+  app.footer(
+      "Exit codes: 0 good; 1 a check did not hold; 2 bad use, bad input, or a failure of the system (files, memory); "
+      "128 + n stopped by signal n.");
   app.set_version_flag("--version", headway::version());
   app.require_subcommand(0, 1);  // none at all is reported below, after words that are not one
   Action chosen;
@@ -54,12 +67,28 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    std::ostringstream text;
+    const int code = app.exit(help, text, text);
+    headway::tools::write_text(stdout, text.str());
+    return finish(code);
   } catch (const CLI::ParseError& error) {
-    return report(std::string(error.what()) + " (--help tells more)");
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return report(headway::printable(message, 250) + " (--help tells more)");
   }
   if (!chosen)
     return report(
         "no subcommand, expected info, sweep, profile, attend, run, explain or conformance (--help tells more)");
   return run(chosen);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    headway::tools::prepare_process();
+    return parse_and_run(argc, argv);
+  } catch (...) {
+    return report_no_memory();  // nothing else leaves parsing
+  }
 }

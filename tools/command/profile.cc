@@ -1,5 +1,4 @@
 // headway profile: where the time of one layer goes.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +6,7 @@
 #include <memory>
 
 #include "tools/command/commands.h"
+#include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/measure/machine.h"
 #include "tools/measure/peak/peak.h"
@@ -64,20 +64,20 @@ double peak_percent(const Profiler::Row& row, double peak_flops, int workers) {
 }
 
 void print_table(std::FILE* to, const LayerProfile& profile, int workers) {
-  fmt::print(to, "{:<12} {:>7} {:>11} {:>6} {:>14} {:>14} {:>10} {:>10} {:>8} {:>7}\n", "phase", "pieces", "worker ms",
-             "time", "GFLOP nominal", "GFLOP executed", "Mexp", "MB", "GF/s", "% peak");
+  print(to, "{:<12} {:>7} {:>11} {:>6} {:>14} {:>14} {:>10} {:>10} {:>8} {:>7}\n", "phase", "pieces", "worker ms",
+        "time", "GFLOP nominal", "GFLOP executed", "Mexp", "MB", "GF/s", "% peak");
   for (const Profiler::Row& row : profile.phases) {
-    fmt::print(to, "{:<12} {:>7} {:>11.4f} {:>5.1f}% {:>14.6f} {:>14.6f} {:>10.3f} {:>10.3f} {:>8.1f} {:>7.1f}\n",
-               row.name, row.count, row.seconds * 1e3, 100 * row.seconds / profile.phases_seconds,
-               static_cast<double>(row.work.flops_nominal) * 1e-9, static_cast<double>(row.work.flops_executed) * 1e-9,
-               static_cast<double>(row.work.exps) * 1e-6, static_cast<double>(row.work.bytes) * 1e-6,
-               row.seconds > 0 ? static_cast<double>(row.work.flops_executed) * workers / row.seconds * 1e-9 : 0,
-               peak_percent(row, profile.peak_flops, workers));
+    print(to, "{:<12} {:>7} {:>11.4f} {:>5.1f}% {:>14.6f} {:>14.6f} {:>10.3f} {:>10.3f} {:>8.1f} {:>7.1f}\n", row.name,
+          row.count, row.seconds * 1e3, 100 * row.seconds / profile.phases_seconds,
+          static_cast<double>(row.work.flops_nominal) * 1e-9, static_cast<double>(row.work.flops_executed) * 1e-9,
+          static_cast<double>(row.work.exps) * 1e-6, static_cast<double>(row.work.bytes) * 1e-6,
+          row.seconds > 0 ? static_cast<double>(row.work.flops_executed) * workers / row.seconds * 1e-9 : 0,
+          peak_percent(row, profile.peak_flops, workers));
   }
   const double available = profile.wall_seconds * workers;
-  fmt::print(to, "phases sum to {:.4f} ms of worker time, {:.1f} % of the wall time {:.4f} ms x {} worker{}\n",
-             profile.phases_seconds * 1e3, 100 * profile.phases_seconds / available, profile.wall_seconds * 1e3,
-             workers, workers == 1 ? "" : "s");
+  print(to, "phases sum to {:.4f} ms of worker time, {:.1f} % of the wall time {:.4f} ms x {} worker{}\n",
+        profile.phases_seconds * 1e3, 100 * profile.phases_seconds / available, profile.wall_seconds * 1e3, workers,
+        workers == 1 ? "" : "s");
 }
 
 nlohmann::json to_json(const LayerProfile& profile, int workers) {
@@ -120,11 +120,11 @@ int run(ProfileOptions options) {
   const Machine machine = describe_machine(execution.threads);
 
   std::FILE* const out = options.json_path == "-" || options.trace_path == "-" ? stderr : stdout;
-  fmt::print(out, "{}\n", text(machine));
-  fmt::print(out, "E = {}, S = {}, B = {}, h = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n",
-             options.sizes.embed_dim, options.sizes.seq, options.sizes.batch, options.sizes.heads[0],
-             options.sizes.causal ? ", causal" : "", options.sizes.type == DataType::kBF16 ? ", bf16" : "",
-             profile.peak_flops * 1e-9, type_note(options.sizes), options.rounds, plan.layer().explain());
+  print(out, "{}\n", text(machine));
+  print(out, "E = {}, S = {}, B = {}, h = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n",
+        options.sizes.embed_dim, options.sizes.seq, options.sizes.batch, options.sizes.heads[0],
+        options.sizes.causal ? ", causal" : "", options.sizes.type == DataType::kBF16 ? ", bf16" : "",
+        profile.peak_flops * 1e-9, type_note(options.sizes), options.rounds, plan.layer().explain());
   print_table(out, profile, workers);
 
   nlohmann::json report = to_json(profile, workers);
@@ -136,8 +136,8 @@ int run(ProfileOptions options) {
   write_report(options.json_path, report.dump(1) + "\n");
   write_trace(options.trace_path, &plan, execution);
   if (check.ok()) return kExitGood;
-  fmt::print(stderr, "headway: sampled rows of the output differ from double by {:.2e}, bound {:.2e}\n", check.worst,
-             check.bound);
+  print(stderr, "headway: sampled rows of the output differ from double by {:.2e}, bound {:.2e}\n", check.worst,
+        check.bound);
   return kExitCheckFailed;
 }
 

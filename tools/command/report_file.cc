@@ -1,24 +1,16 @@
 // See report_file.h.
 #include "tools/command/report_file.h"
 
-#include <fmt/core.h>
-#include <unistd.h>
-
+#include <exception>
 #include <filesystem>
 
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
+#include "tools/command/output.h"
 
 namespace headway::tools {
-
 namespace {
-
-void check_folder(const std::string& path) {
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (!std::filesystem::is_directory(folder)) fail(ErrorCode::kIo, path, ": cannot write: no folder ", folder);
-  if (::access(folder.c_str(), W_OK) != 0) fail(ErrorCode::kIo, path, ": cannot write in ", folder);
-}
 
 /// Whether two paths lead to one file, be it there or not.
 bool same_file(const std::string& a, const std::string& b) {
@@ -39,12 +31,12 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
       const bool both = outputs[i] == "-" || outputs[k] == "-"
                             ? outputs[i] == outputs[k]
                             : !outputs[k].empty() && same_file(outputs[i], outputs[k]);
-      require(!both, outputs[i], " would be written twice, expected a file for each output");
+      require(!both, printable(outputs[i]), " would be written twice, expected a file for each output");
     }
     if (outputs[i] == "-") continue;
-    check_folder(outputs[i]);
+    check_writable(outputs[i]);
     for (const std::string& input : inputs) {
-      require(input.empty() || !same_file(outputs[i], input), outputs[i],
+      require(input.empty() || !same_file(outputs[i], input), printable(outputs[i]),
               " is an input of this command, expected another file to write");
     }
   }
@@ -53,10 +45,22 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
 void write_report(const std::string& path, const std::string& contents) {
   if (path.empty()) return;
   if (path == "-") {
-    fmt::print("{}", contents);
+    write_text(stdout, contents);
   } else {
     write_file_atomically(path, contents);
   }
+}
+
+void write_reports(const std::vector<Report>& reports) {
+  std::exception_ptr first;
+  for (const Report& report : reports) {
+    try {
+      write_report(report.path, report.contents);
+    } catch (const Error&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace headway::tools

@@ -6,11 +6,18 @@
 
 namespace headway::tools {
 
-/// Throws when what a command is about to write cannot be written or would be its own undoing, better before an hour of
-/// measuring than after: kIo where a folder cannot be written, kInvalidArgument where an output is one of `inputs` or
-/// two outputs are the same. Takes "" and "-" as no file; at most one may be "-".
+/// Checks the output paths of a command before it starts its work. Throws kIo where a file cannot be written,
+/// kInvalidArgument where an output is one of `inputs` or two outputs are the same. "" and "-" are no files; at most
+/// one may be "-".
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs = {});
 /// Does nothing when `path` is empty.
 void write_report(const std::string& path, const std::string& contents);
+
+struct Report {
+  std::string path;
+  std::string contents;
+};
+/// Writes every report that can be written, then throws what was thrown first.
+void write_reports(const std::vector<Report>& reports);
 
 }  // namespace headway::tools

@@ -1,5 +1,4 @@
 // headway run: a model on tensors from files or on random ones; checked, timed, profiled, written.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -8,8 +7,10 @@
 
 #include "headway/safetensors.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 #include "tools/command/commands.h"
 #include "tools/command/execution.h"
+#include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/conformance/compare_values.h"
 #include "tools/measure/peak_memory.h"
@@ -64,20 +65,20 @@ class Runner {
   std::vector<TensorView> views_;
 };
 
-/// Prints a line a tensor of the file; true when all are within the tolerance.
+/// Prints one line per tensor of the file; true when all are within the tolerance.
 bool check(const std::map<std::string, ConstTensorView>& outputs, const RunOptions& options) {
   const SafetensorsFile expected = SafetensorsFile::open(options.check_path);
-  require(!expected.names().empty(), options.check_path, " has no tensors, expected outputs of the model");
+  require(!expected.names().empty(), printable(options.check_path), " has no tensors, expected outputs of the model");
   bool good = true;
   for (const std::string& name : expected.names()) {
     const auto output = outputs.find(name);
-    require(output != outputs.end(), options.check_path, " has a tensor named '", name,
-            "', the model has no such output");
-    const ValueComparison comparison = compare_values("output '" + name + "'", output->second, expected.tensor(name));
+    require(output != outputs.end(), printable(options.check_path), " has ", expected.names().size(),
+            " tensors, the model ", outputs.size(), " outputs: none of them is ", quoted(name));
+    const ValueComparison comparison = compare_values("output " + quoted(name), output->second, expected.tensor(name));
     const bool within = comparison.relative() <= options.tolerance;
-    fmt::print("check {}: largest error {:.2e}, {:.2e} of the largest entry {:.3g}, tolerance {:.0e}: {}\n", name,
-               comparison.worst, comparison.relative(), comparison.largest_expected, options.tolerance,
-               within ? "ok" : "EXCEEDED");
+    print("check {}: largest error {:.2e}, {:.2e} of the largest entry {:.3g}, tolerance {:.0e}: {}\n", printable(name),
+          comparison.worst, comparison.relative(), comparison.largest_expected, options.tolerance,
+          within ? "ok" : "EXCEEDED");
     good = good && within;
   }
   return good;
@@ -89,14 +90,14 @@ void time_runs(Runner* runner, const RunOptions& options, const Session& session
   const double first = seconds[0];
   std::sort(seconds.begin(), seconds.end());
   if (options.repeat > 1) {
-    fmt::print("{} runs: median {:.4f} ms, least {:.4f} ms, first {:.4f} ms; {} thread{}\n", options.repeat,
-               seconds[seconds.size() / 2] * 1e3, seconds[0] * 1e3, first * 1e3, execution.threads.workers(),
-               execution.threads.workers() == 1 ? "" : "s");
+    print("{} runs: median {:.4f} ms, least {:.4f} ms, first {:.4f} ms; {} thread{}\n", options.repeat,
+          seconds[seconds.size() / 2] * 1e3, seconds[0] * 1e3, first * 1e3, execution.threads.workers(),
+          execution.threads.workers() == 1 ? "" : "s");
   }
   if (options.profile) {
     Profiler profiler({execution.threads.workers(), 0});
     for (int i = 0; i < options.repeat; ++i) runner->seconds(&profiler);
-    fmt::print("{}", model_profile_text(session.graph(), profiler, options.repeat));
+    print("{}", model_profile_text(session.graph(), profiler, options.repeat));
   }
   if (!options.trace_path.empty()) {
     constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
@@ -119,17 +120,17 @@ int run(const RunOptions& options) {
   check_outputs({options.out_path, options.trace_path}, files_read(options));
   const Execution execution = start(options.execution);
   const Model model = load_model(options.model_path, {.fused = !options.unfused});
-  fmt::print("{}\n", text(model));
-  if (!options.unfused) fmt::print("{}\n", attention_fused(model.fusion()));
+  print("{}\n", text(model));
+  if (!options.unfused) print("{}\n", attention_fused(model.fusion()));
   const ModelInputs inputs(model.session().graph(), options.inputs);
-  for (const std::string& line : inputs.lines()) fmt::print("input {}\n", line);
+  for (const std::string& line : inputs.lines()) print("input {}\n", line);
   Runner runner(model.session(), inputs, execution);
   time_runs(&runner, options, model.session(), execution);
   const auto outputs = runner.outputs();
   for (const auto& [name, view] : outputs) {
-    fmt::print("output {} {} {}\n", name, headway::type_name(view.type), text(view.dims));
+    print("output {} {} {}\n", printable(name), headway::type_name(view.type), text(view.dims));
   }
-  if (const double peak = peak_resident_bytes()) fmt::print("peak resident memory {:.1f} MB\n", peak * 1e-6);
+  if (const double peak = peak_resident_bytes()) print("peak resident memory {:.1f} MB\n", peak * 1e-6);
   const bool good = options.check_path.empty() || check(outputs, options);
   if (!options.out_path.empty()) write_safetensors(options.out_path, outputs);
   return good ? kExitGood : kExitCheckFailed;

@@ -1,11 +1,11 @@
 // headway sweep: what the head count costs on this CPU.
-#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <memory>
 
 #include "tools/command/commands.h"
+#include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/measure/sweep.h"
 
@@ -26,11 +26,10 @@ int run(SweepOptions options) {
   const Sweep sweep = measure_sweep(options.sizes, options.rounds, start(options.execution));
   // With a report on the standard output, nothing else may be there.
   std::FILE* const out = options.json_path == "-" || options.csv_path == "-" ? stderr : stdout;
-  fmt::print(out, "{}{}", sweep_table(sweep), sweep_verdict(sweep));
-  write_report(options.json_path, sweep_json(sweep).dump(1) + "\n");
-  write_report(options.csv_path, sweep_csv(sweep));
+  print(out, "{}{}", sweep_table(sweep), sweep_verdict(sweep));
+  write_reports({{options.json_path, sweep_json(sweep).dump(1) + "\n"}, {options.csv_path, sweep_csv(sweep)}});
   if (outputs_right(sweep)) return kExitGood;
-  fmt::print(stderr, "headway: sampled rows of the output differ from double by more than their bound\n");
+  print(stderr, "headway: sampled rows of the output differ from double by more than their bound\n");
   return kExitCheckFailed;
 }
 
@@ -40,10 +39,9 @@ void add_sweep(CLI::App* app, Action* chosen) {
   auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app->add_subcommand("sweep", "Time one layer at several head counts");
   command->footer(
-      "Rounds are interleaved across head counts; every timed run follows an untimed one, with the FMA peak measured "
-      "right\n"
-      "before and after it. Weights and input\n"
-      "come from a fixed seed; sampled rows of the output are checked against double.");
+      "Rounds are interleaved across head counts; every timed run follows an untimed one, with the FMA peak measured\n"
+      "right before and after it. Weights and input come from a fixed seed; sampled rows of the output are checked\n"
+      "against double.");
   add_size_options(command, &options->sizes);
   command->add_option("--rounds", options->rounds, "Timed rounds")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_option("--json", options->json_path, "Write the sweep as JSON (- for the standard output)");

@@ -2,40 +2,22 @@
 #include "tools/conformance/compare_values.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "ops/base/numeric.h"
 #include "runtime/base/check.h"
 #include "tools/model/tensors.h"
 
 namespace headway::tools {
 namespace {
 
-double as_double(double value) { return value; }
-double as_double(float value) { return value; }
-double as_double(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
-double as_double(Float16 value) {
-  const int exponent = value.bits >> 10 & 0x1F;
-  const double fraction = value.bits & 0x3FF;
-  const double sign = value.bits & 0x8000 ? -1 : 1;
-  if (exponent == 31) {
-    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  }
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-double as_double(bool value) { return value ? 1 : 0; }
-template <class T>
-double as_double(T value) {
-  return static_cast<double>(value);
-}
-
 template <class T>
 std::vector<double> convert(const ConstTensorView& view) {
   const Tensor contiguous = packed(view);
   const T* values = contiguous.data<T>();
   std::vector<double> out;
-  for (std::int64_t i = 0; i < view.count(); ++i) out.push_back(as_double(values[i]));
+  for (std::int64_t i = 0; i < view.count(); ++i) out.push_back(static_cast<double>(widen(values[i])));
   return out;
 }
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 
 #include "runtime/base/check.h"
+#include "runtime/base/mapped_file.h"
+#include "runtime/base/printable.h"
 
 namespace headway::tools {
 namespace {
@@ -15,12 +17,12 @@ namespace {
 using nlohmann::json;
 
 json read_json(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) fail(ErrorCode::kIo, path, ": cannot open");
+  const MappedFile file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   try {
-    return json::parse(in);
+    return json::parse(text);
   } catch (const json::exception& error) {
-    fail(ErrorCode::kInvalidArgument, path, ": not JSON: ", error.what());
+    fail(ErrorCode::kInvalidArgument, printable(path), ": not JSON: ", error.what());
   }
 }
 

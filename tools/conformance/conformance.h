@@ -1,4 +1,4 @@
-// A folder of cases with expected results, and what running one gives. One loader a layout; none knows the others.
+// A folder of cases with expected results, and what running one gives. One loader per layout; none knows the others.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct CaseResult {
   double worst = 0;  ///< largest error over all tensors of the case
   double bound = 0;  ///< of the tensor with the worst ratio of error to bound
   bool ok = true;
-  std::string unsupported;  ///< why the case is of a kind that is not for this library; empty: it is
+  std::string unsupported;  ///< why this library does not run such a case; empty: it does
   std::int64_t empty_rows_nan = 0;
   std::string implementation;
 };

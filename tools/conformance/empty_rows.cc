@@ -23,7 +23,7 @@ RowState joined(std::int64_t empty, std::int64_t heads) {
 
 }  // namespace
 
-void find_empty_rows(const AttentionSpec& spec, const AttentionArgs& args, bool per_head_output, WantedWeights weights,
+void find_empty_rows(const AttentionSpec& spec, const AttentionArgs& args, bool per_head_output, WeightsOutput weights,
                      CallResult* result) {
   std::vector<RowState> per_head;  // [B, H, Sq]
   for (std::int64_t b = 0; b < spec.batch; ++b) {
@@ -47,8 +47,8 @@ void find_empty_rows(const AttentionSpec& spec, const AttentionArgs& args, bool 
     }
   }
   result->output_rows = per_head_output ? per_head : over_heads;
-  if (weights == WantedWeights::kPerHead) result->weights_rows = per_head;
-  if (weights == WantedWeights::kMean) result->weights_rows = over_heads;
+  if (weights == WeightsOutput::kPerHead) result->weights_rows = per_head;
+  if (weights == WeightsOutput::kMean) result->weights_rows = over_heads;
 }
 
 }  // namespace headway::tools

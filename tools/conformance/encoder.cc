@@ -74,12 +74,12 @@ CaseResult run_sentence(const Encoder& encoder, std::int64_t i, const Execution&
   const std::vector<double> live = values_of(mask);
   const auto length = std::count(live.begin(), live.end(), 1.0);
   const ConstTensorView hidden = batch.at(kHidden).view().selected(0, i);
-  const std::vector<double> wanted = values_of(encoder.expected.tensor(kEmbedding).selected(0, i));
+  const std::vector<double> expected = values_of(encoder.expected.tensor(kEmbedding).selected(0, i));
   CaseResult result;
   result.bound = kCosineBound;
-  result.worst = 1 - cosine(pooled(hidden, mask), wanted);
+  result.worst = 1 - cosine(pooled(hidden, mask), expected);
   if (batch.count(kEmbedding)) {
-    result.worst = std::max(result.worst, 1 - cosine(values_of(batch.at(kEmbedding).view().selected(0, i)), wanted));
+    result.worst = std::max(result.worst, 1 - cosine(values_of(batch.at(kEmbedding).view().selected(0, i)), expected));
   }
   const Tensor alone = run_alone(encoder, i, length, execution.threads);
   const double apart = compare_values(kHidden, alone.view(), hidden.sliced(0, 0, length)).relative();

@@ -28,7 +28,7 @@ std::vector<Case> layer_cases(const std::string& folder, const nlohmann::json& m
   const ConstTensorView expected_weights = expected.has("weights") ? expected.tensor("weights") : ConstTensorView();
   if (expected_weights) {
     const bool per_head = expected_weights.rank() == call.query.rank() + 1;
-    call.variant.weights = per_head ? WantedWeights::kPerHead : WantedWeights::kMean;
+    call.variant.weights = per_head ? WeightsOutput::kPerHead : WeightsOutput::kMean;
   }
 
   std::vector<Case> cases;

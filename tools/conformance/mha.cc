@@ -25,8 +25,8 @@ std::string describe(const json& config, const MhaCall& call, const LayerWeights
   if (call.attn_mask)
     out += fmt::format(" {}-mask{}", type_name(call.attn_mask.type), call.attn_mask.rank() == 3 ? "-3D" : "");
   if (flag(config, "is_causal")) out += " causal";
-  if (call.variant.weights == WantedWeights::kMean) out += " weights";
-  if (call.variant.weights == WantedWeights::kPerHead) out += " weights-per-head";
+  if (call.variant.weights == WeightsOutput::kMean) out += " weights";
+  if (call.variant.weights == WeightsOutput::kPerHead) out += " weights-per-head";
   return out;
 }
 
@@ -46,7 +46,7 @@ Case mha_case(const CaseTensors& tensors, const json& config) {
   call.variant.causal = flag(config, "is_causal") && !call.attn_mask;
   const bool per_head = !flag(config, "average_attn_weights", true);
   if (flag(config, "need_weights") || tensors.has("weights")) {
-    call.variant.weights = per_head ? WantedWeights::kPerHead : WantedWeights::kMean;
+    call.variant.weights = per_head ? WeightsOutput::kPerHead : WeightsOutput::kMean;
   }
   const auto weights = std::make_shared<const LayerWeights>(read_layer_weights(tensors.file(), tensors.prefix()));
   Case out;

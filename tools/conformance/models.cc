@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 #include "tools/conformance/compare_values.h"
 #include "tools/conformance/conformance.h"
 #include "tools/model/model.h"
@@ -55,7 +56,8 @@ CaseResult run_set(ModelPair* pair, const ModelSet& set, const Execution& execut
   double apart = 0;  // fused from unfused, rows that see no key included
   for (const std::string& name : expected.names()) {
     const auto got = fused.find(name);
-    require(got != fused.end(), set.expected, " has a tensor named '", name, "', the model has no such output");
+    require(got != fused.end(), printable(set.expected), " has ", expected.names().size(), " tensors, the model ",
+            fused.size(), " outputs: none of them is ", quoted(name));
     const ValueComparison comparison = compare_live_rows(name, got->second.view(), expected.tensor(name), mask);
     result.worst = std::max(result.worst, comparison.relative());
     apart = std::max(apart, compare_values(name, got->second.view(), unfused.at(name).view()).relative());

@@ -14,14 +14,14 @@
 namespace headway::tools {
 
 /// What to compute besides the output.
-enum class WantedWeights { kNone, kMean, kPerHead };
+enum class WeightsOutput { kNone, kMean, kPerHead };
 
 struct AttentionVariant {
   bool causal = false;  ///< top-left
   std::optional<float> scale;
   float softcap = 0;
   Window window;
-  WantedWeights weights = WantedWeights::kNone;
+  WeightsOutput weights = WeightsOutput::kNone;
 };
 
 /// nn.MultiheadAttention: masks that are True hide; a rank-3 attn_mask is [B·H, Sq, Skv].

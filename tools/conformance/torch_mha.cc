@@ -53,13 +53,13 @@ void set_variant(const MhaCall& call, MultiHeadAttentionSpec* spec) {
   spec->softcap = call.variant.softcap;
   spec->window = call.variant.window;
   spec->key_lengths = static_cast<bool>(call.key_lengths);
-  if (call.variant.weights == WantedWeights::kMean) spec->scores_output = ScoresOutput::kMeanProbabilities;
-  if (call.variant.weights == WantedWeights::kPerHead) spec->scores_output = ScoresOutput::kProbabilities;
+  if (call.variant.weights == WeightsOutput::kMean) spec->scores_output = ScoresOutput::kMeanProbabilities;
+  if (call.variant.weights == WeightsOutput::kPerHead) spec->scores_output = ScoresOutput::kProbabilities;
 }
 
 // The core's spec and masks, as far as they decide which rows are empty.
 void find_rows(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionArgs& args, std::int64_t appended,
-               WantedWeights weights, CallResult* result) {
+               WeightsOutput weights, CallResult* result) {
   AttentionSpec core{spec};
   core.batch = spec.batch;
   core.num_heads = spec.num_heads;
@@ -130,10 +130,10 @@ CallResult call_mha(const LayerWeights& weights, const MhaCall& call, const Exec
   args.out = unbatched ? with_unit_axis(output, 0) : call.batch_first ? output : output.permuted({1, 0, 2});
 
   const std::int64_t appended = (weights.views.bias_k ? 1 : 0) + (call.add_zero_attn ? 1 : 0);
-  if (call.variant.weights != WantedWeights::kNone) {
+  if (call.variant.weights != WeightsOutput::kNone) {
     Dims dims;
     if (!unbatched) dims.push_back(spec.batch);
-    if (call.variant.weights == WantedWeights::kPerHead) dims.push_back(call.num_heads);
+    if (call.variant.weights == WeightsOutput::kPerHead) dims.push_back(call.num_heads);
     dims.push_back(spec.query_len);
     dims.push_back(*spec.key_len + appended);
     result.has_weights = true;

@@ -122,15 +122,15 @@ CallResult call_sdpa(const SdpaCall& call, const Execution& execution) {
   spec.window = call.variant.window;
   spec.key_lengths = static_cast<bool>(call.key_lengths);
   if (args.mask) spec.mask = args.mask.type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
-  if (call.variant.weights == WantedWeights::kMean) spec.scores_output = ScoresOutput::kMeanProbabilities;
-  if (call.variant.weights == WantedWeights::kPerHead) spec.scores_output = ScoresOutput::kProbabilities;
+  if (call.variant.weights == WeightsOutput::kMean) spec.scores_output = ScoresOutput::kMeanProbabilities;
+  if (call.variant.weights == WeightsOutput::kPerHead) spec.scores_output = ScoresOutput::kProbabilities;
 
   CallResult result;
   result.output = nan_tensor(joined(outer_heads, {query_len, value_head_dim}), type);
   const Dims core_out = {spec.batch, heads, query_len, value_head_dim};
   args.out = result.output.view().reshaped(core_out);
-  if (call.variant.weights != WantedWeights::kNone) {
-    const bool per_head = call.variant.weights == WantedWeights::kPerHead;
+  if (call.variant.weights != WeightsOutput::kNone) {
+    const bool per_head = call.variant.weights == WeightsOutput::kPerHead;
     result.has_weights = true;
     result.weights = nan_tensor(joined(per_head ? outer_heads : outer, {query_len, key_len}));
     args.scores = result.weights.view().reshaped(per_head ? Dims{spec.batch, heads, query_len, key_len}

@@ -19,8 +19,8 @@ struct Machine {
   std::string highway;
 };
 
-/// How long the FMA peak is measured right before and after what is timed. Short, and on a core that has just worked:
-/// clocks fall under load and rise again within milliseconds, and the peak that counts is at the clock of the work.
+/// How long the FMA peak is measured right before and after a timed run. Short, and on a core that has just worked:
+/// clocks fall under load and rise again within milliseconds, so the peak must be taken at the clock of the run.
 inline constexpr double kPeakSeconds = 0.005;
 
 Machine describe_machine(const Threads& threads);

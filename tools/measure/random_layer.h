@@ -10,7 +10,7 @@
 namespace headway::tools {
 
 /// From a fixed seed, scaled so that softmax rows are neither one-hot nor uniform at any head count. Numbers are f32;
-/// for bf16 they are ones that bf16 has, and the layer gets them as bf16.
+/// for bf16 they are exactly representable in bf16, and the layer gets them as bf16.
 class RandomLayer {
  public:
   explicit RandomLayer(const LayerSizes& sizes);

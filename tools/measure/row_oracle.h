@@ -14,7 +14,7 @@ struct RowCheck {
   bool ok() const { return worst <= bound; }
 };
 
-/// Looks at every element for finiteness and at a few rows for exactness. Cost: about 4·S·E·(h + E / S) flops a row.
+/// Looks at every element for finiteness and at a few rows for exactness. Cost: about 4·S·E·(h + E / S) flops per row.
 RowCheck check_output(const LayerSizes& sizes, std::int64_t heads, const RandomLayer& random, const Tensor& output,
                       const Threads& threads);
 

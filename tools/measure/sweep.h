@@ -21,7 +21,7 @@ struct SweepRow {
   std::int64_t exps = 0;
   double seconds_median = 0;
   double seconds_spread = 0;  ///< largest minus smallest over the rounds
-  double peak_share = 0;      ///< median over rounds of nominal flops a second over the peak around that round
+  double peak_share = 0;      ///< median over rounds of nominal flops per second over the peak around that round
   double worst_error = 0;     ///< of sampled rows against double
   double error_bound = 0;
   std::string implementation;

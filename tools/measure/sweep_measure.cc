@@ -1,12 +1,11 @@
 // Timing the sweep: rounds interleaved across head counts, so that a drift of the machine touches all of them alike.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
 
 #include "runtime/base/check.h"
+#include "tools/command/output.h"
 #include "tools/measure/peak/peak.h"
 #include "tools/measure/random_layer.h"
 #include "tools/measure/row_oracle.h"
@@ -23,7 +22,7 @@ constexpr int kMaxRepeats = 10'000;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Keeps a plan a head count alive, or makes them anew each time when all of them together would not fit the memory.
+// Keeps one plan per head count alive, or makes each anew when all of them together would not fit in memory.
 class Plans {
  public:
   Plans(const LayerSizes& sizes, const RandomLayer& random, const Execution& execution)
@@ -110,14 +109,14 @@ Sweep measure_sweep(const LayerSizes& sizes, int rounds, const Execution& execut
   const RandomLayer random(sizes);
   Plans plans(sizes, random, execution);
   for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
-    fmt::print(stderr, "checking h = {}\n", sizes.heads[i]);
+    print(stderr, "checking h = {}\n", sizes.heads[i]);
     sweep.rows.push_back(inspect(sizes, sizes.heads[i], &plans.get(i), random, execution));
   }
 
   std::vector<std::vector<double>> seconds(sizes.heads.size()), shares(sizes.heads.size());
   std::vector<double> peaks;
   for (int round = 0; round < rounds; ++round) {
-    fmt::print(stderr, "round {} of {}\n", round + 1, rounds);
+    print(stderr, "round {} of {}\n", round + 1, rounds);
     for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
       const Timed timed = timed_run(&plans.get(i), execution.threads);
       peaks.push_back(timed.peak_flops);

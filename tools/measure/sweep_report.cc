@@ -17,7 +17,7 @@ bool matrix_work_identical(const Sweep& sweep) {
                      [&](const SweepRow& row) { return row.flops_executed == sweep.rows[0].flops_executed; });
 }
 
-// Exps a head, which must be the same number at every head count; 0 when they are not.
+// Exps per head, which must be the same number at every head count; 0 when they are not.
 std::int64_t exps_per_head(const Sweep& sweep) {
   const std::int64_t each = sweep.rows[0].exps / sweep.rows[0].heads;
   const bool linear = std::all_of(sweep.rows.begin(), sweep.rows.end(),
@@ -72,7 +72,7 @@ std::string sweep_verdict(const Sweep& sweep) {
                    giga(most->flops_executed) / giga(least->flops_executed));
   }
   if (const std::int64_t each = exps_per_head(sweep)) {
-    fmt::format_to(to, "; what grows is the softmax, exactly linear in h: {} exps a head\n", each);
+    fmt::format_to(to, "; what grows is the softmax, exactly linear in h: {} exps per head\n", each);
   } else {
     const SweepRow& last = sweep.rows.back();
     fmt::format_to(to, "; exps grow from {} at h = {} to {} at h = {}, not exactly linear in h\n", first.exps,

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway::tools {
 namespace {
@@ -18,6 +19,13 @@ constexpr const char* kFirstNames[] = {"in_proj_weight", "q_proj_weight", "q_pro
 
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Counters and masks that a file keeps beside weights are no floats, or of types that only other programs have.
+bool is_float(const SafetensorsFile& file, const std::string& name) {
+  if (!file.can_show(name)) return false;
+  const DataType type = file.tensor(name).type;
+  return type == DataType::kF32 || type == DataType::kF64 || type == DataType::kF16 || type == DataType::kBF16;
 }
 
 // Reads tensors of one layer by their bare names.
@@ -111,7 +119,9 @@ void refuse_unknown_weights(const SafetensorsFile& file, const std::string& pref
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
     const std::string bare = name.substr(prefix.size());
     const bool known = std::any_of(std::begin(kNames), std::end(kNames), [&](const char* k) { return bare == k; });
-    require(known, file.path(), " has ", name, ", which is not a weight of multi-head attention");
+    if (known || !is_float(file, name)) continue;
+    fail(ErrorCode::kInvalidArgument, printable(file.path()), " has ", printable(name),
+         ", which is not a weight of multi-head attention");
   }
 }
 

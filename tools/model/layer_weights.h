@@ -26,7 +26,8 @@ struct LayerWeights {
 /// Throws kInvalidArgument naming the tensor and both numbers, or both types when some are bf16 and some are not.
 LayerWeights read_layer_weights(const SafetensorsFile& file, const std::string& prefix);
 
-/// Throws kInvalidArgument for a name under the prefix that is none of these: such a layer computes something else.
+/// Throws kInvalidArgument for a float tensor under the prefix that is none of these: such a layer computes something
+/// else.
 void refuse_unknown_weights(const SafetensorsFile& file, const std::string& prefix);
 
 /// What stands before the layer's names, such as "encoder.layer.0.self_attn."; empty for bare names. Throws

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "runtime/base/printable.h"
+
 namespace headway::tools {
 
 std::string text(const std::vector<SymbolicDim>& dims) {
@@ -18,7 +20,7 @@ std::string text(const Model& model) {
   constexpr double kMega = 1e6;
   const ModelFacts& facts = model.facts();
   return fmt::format("opset {}, {}, {} nodes ({} to run), weights {:.1f} MB ({:.1f} MB mapped)", facts.opset,
-                     facts.producer.empty() ? "no producer named" : facts.producer, facts.nodes,
+                     facts.producer.empty() ? "no producer named" : printable(facts.producer), facts.nodes,
                      model.session().graph().nodes().size(), static_cast<double>(facts.weight_bytes) / kMega,
                      static_cast<double>(facts.mapped_bytes) / kMega);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 #include "tools/model/model.h"
 #include "tools/model/npy.h"
 #include "tools/model/tensors.h"
@@ -33,9 +34,10 @@ const GraphInput* find_input(const Graph& graph, const std::string& name) {
 
 void require_input(const Graph& graph, const std::string& name, const std::string& what) {
   if (find_input(graph, name) != nullptr) return;
-  std::string list;
-  for (const GraphInput& input : graph.inputs()) list += (list.empty() ? "" : ", ") + graph.value_name(input.value);
-  fail(ErrorCode::kInvalidArgument, what, " names the input '", name, "', expected one of ", list);
+  std::vector<std::string> names;
+  for (const GraphInput& input : graph.inputs()) names.push_back(printable(graph.value_name(input.value)));
+  fail(ErrorCode::kInvalidArgument, printable(what), " names the input ", quoted(name), ", expected one of ",
+       listed(names));
 }
 
 std::map<std::string, Dims> parse_shapes(const Graph& graph, const std::vector<std::string>& shapes) {
@@ -197,7 +199,7 @@ ModelInputs::ModelInputs(const Graph& graph, const ModelInputOptions& options) {
       source = fill(graph, input, &tensor);
       views_.push_back(std::as_const(tensor).view());
     }
-    lines_.push_back(fmt::format("{} {} {} {}", input_name, headway::type_name(views_.back().type),
+    lines_.push_back(fmt::format("{} {} {} {}", printable(input_name), headway::type_name(views_.back().type),
                                  text(views_.back().dims), source));
   }
 }

@@ -25,11 +25,11 @@ void add_model_input_options(CLI::App* command, ModelInputOptions* options, bool
 
 class ModelInputs {
  public:
-  /// One tensor an input of the graph, in its order. Throws kInvalidArgument for a name that the graph has not and a
+  /// One tensor per input of the graph, in its order. Throws kInvalidArgument for a name that is no input and a
   /// shape that it refuses.
   ModelInputs(const Graph& graph, const ModelInputOptions& options);
   const std::vector<ConstTensorView>& views() const { return views_; }
-  /// A line an input: "input_ids i64 [2, 128] random, 0 to 999".
+  /// One line per input: "input_ids i64 [2, 128] random, 0 to 999".
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:

@@ -49,14 +49,14 @@ std::string model_profile_text(const Graph& graph, const Profiler& profiler, int
     if (is_attention(time.op)) attention += time.seconds;
   }
   const double per_run = 1e3 / runs;
-  std::string out = fmt::format("{:<34} {:>6} {:>11} {:>7}\n", "operator", "nodes", "ms a run", "share");
+  std::string out = fmt::format("{:<34} {:>6} {:>11} {:>7}\n", "operator", "nodes", "ms per run", "share");
   for (const OperatorTime& time : operators) {
     out += fmt::format("{:<34} {:>6} {:>11.4f} {:>6.1f}%\n", time.op, time.nodes, time.seconds * per_run,
                        all > 0 ? 100 * time.seconds / all : 0);
   }
-  out += fmt::format("attention: {:.4f} of {:.4f} ms a run, {:.1f}%\n\n", attention * per_run, all * per_run,
+  out += fmt::format("attention: {:.4f} of {:.4f} ms per run, {:.1f}%\n\n", attention * per_run, all * per_run,
                      all > 0 ? 100 * attention / all : 0);
-  out += fmt::format("{:<22} {:>8} {:>11} {:>9} {:>11}\n", "work inside", "count", "ms a run", "GFLOP", "exps");
+  out += fmt::format("{:<22} {:>8} {:>11} {:>9} {:>11}\n", "work inside", "count", "ms per run", "GFLOP", "exps");
   for (const Profiler::Row& row : rows) {
     if (row.category == "node") continue;
     out += fmt::format("{:<22} {:>8} {:>11.4f} {:>9.4f} {:>11}\n", row.category + " " + row.name, row.count / runs,

@@ -8,7 +8,7 @@
 
 namespace headway::tools {
 
-/// A line an operator, longest first: how many nodes, time of a run, share. Then attention's share, and the finer
+/// One line per operator, longest first: how many nodes, time per run, share. Then attention's share, and the finer
 /// zones.
 std::string model_profile_text(const Graph& graph, const Profiler& profiler, int runs);
 

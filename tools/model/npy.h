@@ -8,7 +8,7 @@
 namespace headway::tools {
 
 /// Throws kIo when the file cannot be read, kInvalidArgument naming the file when it is no such array or another size
-/// than its header says, kUnsupported for Fortran order and element types that a Tensor has not.
+/// than its header says, kUnsupported for Fortran order and for element types that no Tensor has.
 Tensor read_npy(const std::string& path);
 
 }  // namespace headway::tools

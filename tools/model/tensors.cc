@@ -2,35 +2,16 @@
 #include "tools/model/tensors.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <sstream>
 #include <utility>
 
+#include "ops/base/numeric.h"
 #include "runtime/base/check.h"
 
 namespace headway::tools {
 namespace {
-
-float from_bits(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
-
-float from_bits(Float16 value) {
-  const int exponent = (value.bits >> 10) & 31;
-  const int fraction = value.bits & 1023;
-  float magnitude;
-  if (exponent == 31) {
-    magnitude = fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    magnitude = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  }
-  return value.bits & 0x8000 ? -magnitude : magnitude;
-}
-
-float from_bits(double value) { return static_cast<float>(value); }
 
 template <class T>
 Tensor converted(const ConstTensorView& view) {
@@ -38,7 +19,7 @@ Tensor converted(const ConstTensorView& view) {
   Tensor out(DataType::kF32, view.dims);
   if (out.count() == 0) return out;
   std::transform(source.data<T>(), source.data<T>() + out.count(), out.data<float>(),
-                 [](T value) { return from_bits(value); });
+                 [](T value) { return static_cast<float>(widen(value)); });
   return out;
 }
 

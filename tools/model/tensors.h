@@ -8,10 +8,10 @@
 
 namespace headway::tools {
 
-/// What attention on tensors of this type is computed in: bf16 for bf16, f32 for the rest.
+/// The type in which attention on such tensors is computed: bf16 for bf16, f32 for the rest.
 DataType compute_type(DataType type);
 
-/// Keeps what had to be converted alive beside the views of what had not.
+/// Converts tensors to f32 and owns the copies; tensors that need no conversion are passed on as views.
 class F32Pool {
  public:
   /// `view` for attention computed in `type`: f32(), or a bf16 tensor as it is. Throws kInvalidArgument, saying that
@@ -32,7 +32,7 @@ ConstTensorView with_unit_axis(const ConstTensorView& view, int axis);
 TensorView with_unit_axis(const TensorView& view, int axis);
 /// Contiguous copy.
 Tensor packed(const ConstTensorView& view);
-/// An f32 or bf16 tensor of NaN: what is not written shows.
+/// An f32 or bf16 tensor filled with NaN, so that elements which are never written show.
 Tensor nan_tensor(const Dims& dims, DataType type = DataType::kF32);
 /// "[4, 49, 384]"
 std::string text(const Dims& dims);

@@ -27,7 +27,8 @@ struct OnnxModel {
 
 /// Reads a model, opsets 13 to 25. Large weights stay in the mapped file, or that of their external data; a session
 /// makes aligned copies of those that its nodes read as numbers, and of no others. Files of external data must lie in
-/// the model's folder. A file may not change while the graph lives.
+/// the model's folder, or in the folder that links of the model's own path lead to, as in the cache of a hub. A file
+/// may not change while the graph lives.
 ///
 ///   node      op = op_type for ai.onnx, except "onnx.Attention", since "Attention" is this library's own; else
 ///             "<domain>.<op_type>". Inputs and outputs in ONNX's order, attributes by their ONNX names.

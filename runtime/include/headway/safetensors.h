@@ -15,14 +15,17 @@ namespace headway {
 class HEADWAY_API SafetensorsFile {
  public:
   /// Throws kIo when the file cannot be opened, kInvalidArgument naming the file and both numbers for anything that
-  /// cannot be right: truncated, header length beyond the file, bad JSON, unknown type, dims whose product overflows
-  /// or disagrees with the offsets, offsets that overlap, leave the file or leave holes, duplicate names.
+  /// cannot be right: truncated, header length beyond the file, bad JSON, dims whose product overflows or disagrees
+  /// with the offsets, offsets that overlap, leave the file or leave holes, duplicate names.
   static SafetensorsFile open(const std::string& path);
 
   /// Names in sorted order.
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;
-  /// Throws kInvalidArgument naming the file and the tensor when it is not there.
+  /// Whether it is there and of a type and a rank that tensor() can show.
+  bool can_show(const std::string& name) const;
+  /// Throws kInvalidArgument naming the file and the tensor when it is not there, or of a type (U16, F8_E4M3, …) or a
+  /// rank that a tensor cannot have.
   ConstTensorView tensor(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const;
   const std::string& path() const;

@@ -1,6 +1,8 @@
 // What a model becomes: inputs, constants, branches, functions, external data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -235,6 +237,50 @@ TEST_F(Importing, ExternalDataStaysInItsFolder) {
        {std::string("../weights.bin"), std::string("x/../../weights.bin"), absolute, std::string("link.bin"),
         std::string(), std::string("missing.bin"), std::string(".")}) {
     EXPECT_THROW(read_from_inside(location), Error) << location;
+  }
+}
+
+TEST_F(Importing, HubCachesOfLinksAreRead) {
+  onnx::ModelProto model = external_model(folder_, 0);
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "snapshots" / "abc" / "onnx");
+  fs::rename(folder_ / "weights.bin", folder_ / "blobs" / "1");
+  write(model, "blobs/0");
+  const fs::path snapshot = folder_ / "snapshots" / "abc" / "onnx";
+  fs::create_symlink("../../../blobs/0", snapshot / "model.onnx");
+  fs::create_symlink("../../../blobs/1", snapshot / "weights.bin");
+  expect_sum(run(read_onnx((snapshot / "model.onnx").string()), {1, 1, 64}), 1);
+
+  // The name says where it may be looked for, a link where it may lead: nowhere but beside the model's own file.
+  fs::create_directories(folder_ / "elsewhere");
+  fs::copy(folder_ / "blobs" / "1", folder_ / "elsewhere" / "1");
+  fs::remove(snapshot / "weights.bin");
+  fs::create_symlink(folder_ / "elsewhere" / "1", snapshot / "weights.bin");
+  EXPECT_THROW(read_onnx((snapshot / "model.onnx").string()), Error);
+  model.mutable_graph()->mutable_initializer(0)->mutable_external_data(0)->set_value("../../../blobs/1");
+  write(model, "blobs/0");
+  EXPECT_THROW(read_onnx((snapshot / "model.onnx").string()), Error);
+}
+
+TEST_F(Importing, UnalignedIntegersAreReadWhereverTheyLie) {
+  // 600 indices, too large to be copied for their size, at every offset of a file; shapes are inferred from such.
+  std::vector<std::int64_t> indices(600);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i % 7);
+  for (std::size_t padding = 0; padding < 8; ++padding) {
+    onnx::ModelProto model = empty_model();
+    onnx::GraphProto* graph = model.mutable_graph();
+    model.set_producer_name(std::string(padding, 'p'));
+    add_value(graph->mutable_input(), "table", onnx::TensorProto::FLOAT, {"7"});
+    add_value(graph->mutable_output(), "rows", onnx::TensorProto::FLOAT, {"600"});
+    *graph->add_initializer() = raw_integers("indices", {600}, indices);
+    add_node(graph, "Gather", {"table", "indices"}, {"rows"});
+    const OnnxModel read = read_onnx(write(model));
+    const Tensor* constant = read.graph.constant(read.graph.nodes()[0].inputs[1]);
+    ASSERT_NE(constant, nullptr);
+    const ExternalBuffer* mapped = constant->foreign();
+    const std::byte* where = mapped != nullptr ? mapped->bytes() : constant->view().data;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(where) % 8, 0u) << padding;
+    EXPECT_TRUE(std::equal(indices.begin(), indices.end(), constant->data<std::int64_t>())) << padding;
   }
 }
 

@@ -231,6 +231,30 @@ TEST(Attend, DamagedFilesAreRefused) {
   }
 }
 
+TEST(Attend, CountersBesideTheWeightsStopNobody) {
+  const CommandFolder folder;
+  const Layer layer;
+  layer.save_weights(folder);
+  save(folder, "in", {{"query", &layer.query}});
+  const std::string line = "attend --weights w --heads 2 --input in --out ";
+  ASSERT_EQ(folder.run(line + "without").exit_code, 0);
+  // The same file with a tensor of a type that a tensor cannot have.
+  const std::string before = folder.read("w");
+  const std::size_t end = before.find("}}") + 1;
+  std::string header = before.substr(8, end - 8);
+  const std::size_t data_bytes = before.size() - 8 - static_cast<unsigned char>(before[0]) -
+                                 256 * static_cast<std::size_t>(static_cast<unsigned char>(before[1]));
+  header += ",\"step\":{\"dtype\":\"U32\",\"shape\":[1],\"data_offsets\":[" + std::to_string(data_bytes) + "," +
+            std::to_string(data_bytes + 4) + "]}}";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size() % 256);
+  file[1] = static_cast<char>(header.size() / 256);
+  folder.write("w", file + header + before.substr(before.size() - data_bytes) + "step");
+  const CommandResult result = folder.run(line + "with");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(folder.read("with"), folder.read("without"));
+}
+
 TEST(Attend, RealLayerMatchesItsFixture) {
   const std::string fixture = std::string(HEADWAY_SOURCE_DIR) + "/tests/fixtures/minilm_layer0";
   if (!std::filesystem::exists(fixture + "/weights.safetensors")) GTEST_SKIP() << "no fixture";

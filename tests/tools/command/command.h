@@ -25,6 +25,9 @@ class CommandFolder {
 
   /// `arguments` as in a shell; `environment` goes before the command.
   CommandResult run(const std::string& arguments, const std::string& environment = "") const;
+  /// Any line of a shell, in which $HEADWAY is the command; its own redirections hold. The exit code of a signal is
+  /// 128 + its number.
+  CommandResult shell(const std::string& line) const;
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
   void write(const std::string& name, const std::string& bytes) const;
   std::string read(const std::string& name) const;
@@ -37,6 +40,9 @@ class CommandFolder {
 
 /// Expects exit code 2, nothing on the standard output, and one line of error that holds `says`.
 void expect_refused(const CommandFolder& folder, const std::string& arguments, const std::string& says);
+
+/// The same for what is found out after the first lines were printed: the standard output may hold something.
+void expect_stopped(const CommandFolder& folder, const std::string& arguments, const std::string& says);
 
 /// Small tensors by value.
 Tensor floats(const Dims& dims, const std::vector<float>& values);

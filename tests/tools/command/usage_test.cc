@@ -13,7 +13,7 @@ using nlohmann::json;
 
 TEST(Command, HelpEverywhere) {
   const CommandFolder folder;
-  for (const char* command : {"", "info", "sweep", "profile", "attend", "conformance"}) {
+  for (const char* command : {"", "info", "sweep", "profile", "attend", "run", "explain", "conformance"}) {
     const CommandResult result = folder.run(std::string(command) + " --help");
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_EQ(result.error, "") << command;
