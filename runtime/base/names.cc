@@ -3,8 +3,8 @@
 
 #include "runtime/base/json_reader.h"
 
-namespace headway::importer {
+namespace headway {
 
-std::string quoted(const std::string& name) { return '\'' + printable(name) + '\''; }
+std::string quoted(std::string_view name) { return '\'' + printable(name) + '\''; }
 
-}  // namespace headway::importer
+}  // namespace headway

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-namespace headway::importer {
+namespace headway {
 
 /// In quotes, fit for a message of one line, cut to a length that leaves room for the rest.
-std::string quoted(const std::string& name);
+std::string quoted(std::string_view name);
 
-}  // namespace headway::importer
+}  // namespace headway
