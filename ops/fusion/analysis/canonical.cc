@@ -11,6 +11,11 @@ namespace {
 
 /// An expansion beyond it is left to the session, which weighs it against the inputs.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+/// All results together, or a multiple of the graph's constants where that is more.
+constexpr std::size_t kMaxSumBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxGrowth = 4;
+/// Shapes and numbers, which shape arithmetic cannot do without.
+constexpr std::size_t kTinyBytes = 1024;
 
 class Canonicaliser {
  public:
@@ -19,8 +24,10 @@ class Canonicaliser {
 
   void run() {
     const int count = draft_.num_nodes();
+    const std::vector<bool> needed = draft_.needed_nodes();
+    max_folded_bytes_ = std::max(kMaxSumBytes, kMaxGrowth * draft_.constant_bytes());
     for (int i = 0; i < count; ++i) {
-      if (!draft_.node(i).guards.empty()) continue;
+      if (!needed[static_cast<std::size_t>(i)] || !draft_.node(i).guards.empty()) continue;
       if (!node(i).outputs.empty()) facts_.of(node(i).outputs[0]);  // in order, so that no look-up goes deep
       if (fold(i) || fold_shape(i) || drop(i)) continue;
       merge(i);
@@ -51,8 +58,13 @@ class Canonicaliser {
       const NodeContext context{one.attributes, infos, inputs, static_cast<int>(one.outputs.size())};
       const std::vector<TensorInfo> outputs = op->infer(context);
       std::size_t bytes = 0;
-      for (const TensorInfo& info : outputs) bytes += info.present ? tensor_bytes(info.type, info.dims) : 0;
+      for (const TensorInfo& info : outputs) {
+        const std::size_t one_output = info.present ? tensor_bytes(info.type, info.dims) : 0;
+        if (one_output > kMaxBytes) return false;
+        bytes += one_output;
+      }
       if (bytes > kMaxBytes || outputs.size() != one.outputs.size()) return false;
+      if (bytes > kTinyBytes && folded_bytes_ + bytes > max_folded_bytes_) return false;
       std::vector<std::shared_ptr<Tensor>> results;
       std::vector<TensorView> views;
       for (const TensorInfo& info : outputs) {
@@ -67,7 +79,8 @@ class Canonicaliser {
       const std::unique_ptr<NodePlan> plan = op->plan(context, outputs);
       const Threads threads = Threads::serial();
       const AlignedBuffer workspace(plan->workspace_bytes(threads.workers()));
-      plan->run({threads, workspace.data(), nullptr}, inputs, views);
+      if (bytes != 0) plan->run({threads, workspace.data(), nullptr}, inputs, views);
+      folded_bytes_ += bytes;
       for (std::size_t k = 0; k < results.size(); ++k) make_constant(one.outputs[k], results[k]);
     } catch (const Error&) {
       return false;  // the session says what is wrong, with the node's name
@@ -185,6 +198,9 @@ class Canonicaliser {
     if (one.inputs.empty()) return;
     const auto [entry, fresh] = seen_.try_emplace({one.op, one.inputs}, std::vector<int>{i});
     if (fresh) return;
+    // Nodes that differ in their attributes alone are few; a file that says otherwise is not worth a quadratic search.
+    constexpr std::size_t kMaxCompared = 64;
+    if (entry->second.size() > kMaxCompared) return;
     for (const int other : entry->second) {
       const Node& first = node(other);
       if (first.attributes.values() != one.attributes.values() || first.outputs.size() != one.outputs.size()) continue;
@@ -198,6 +214,8 @@ class Canonicaliser {
   const Registry& registry_;
   Draft& draft_;
   Facts& facts_;
+  std::size_t folded_bytes_ = 0;
+  std::size_t max_folded_bytes_ = 0;
   std::map<std::pair<std::string, std::vector<ValueId>>, std::vector<int>> seen_;
 };
 
