@@ -2,7 +2,7 @@
 #include "runtime/onnx/read_attributes.h"
 
 #include "runtime/base/check.h"
-#include "runtime/base/names.h"
+#include "runtime/base/quoted.h"
 
 namespace headway::importer {
 namespace {
@@ -22,7 +22,7 @@ Attribute read_attribute(const std::string& name, const onnx::AttributeProto& fr
     default:
       break;
   }
-  require(from.type() != onnx::AttributeProto::UNDEFINED, "attribute ", quoted(name), " has no type");
+  require(from.type() != onnx::AttributeProto::UNDEFINED, "attribute ", Quoted{name}, " has no type");
   return "(of type " + onnx::AttributeProto::AttributeType_Name(from.type()) + ")";
 }
 

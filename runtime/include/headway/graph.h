@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -85,6 +86,10 @@ class Graph {
   std::vector<GraphInput> inputs_;
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
+  // So that checking for a name that is taken takes no walk over all values.
+  std::unordered_set<std::string> names_;  // of the first `named_` values
+  std::size_t named_ = 0;
+  std::unordered_set<std::string> output_names_;
 };
 
 }  // namespace headway
