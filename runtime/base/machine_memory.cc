@@ -73,4 +73,9 @@ std::size_t machine_memory_bytes() {
   return least;
 }
 
+std::size_t default_memory_limit_bytes() {
+  static const std::size_t limit = machine_memory_bytes() / 8 * 7;
+  return limit;
+}
+
 }  // namespace headway

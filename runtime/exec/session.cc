@@ -1,4 +1,5 @@
 // The session: puts validation, plan cache and execution together. Decides the order of the checks.
+#include "runtime/base/out_of_memory.h"
 #include "headway/session.h"
 
 #include <algorithm>
@@ -40,14 +41,40 @@ struct Session::Impl {
       : graph(std::move(g)),
         registry(r),
         rules(checked(graph, r)),
-        known(graph, r),
+        budget(std::make_shared<MemoryBudget>(options.memory_limit_bytes)),
+        constants(budget),
+        known(charged(graph), r, budget),
         zones(make_zones(graph)),
         plans(checked_capacity(options.plan_cache_capacity)) {}
 
+  /// Charges the constants that lie in memory of their own before anything is made of them.
+  const Graph& charged(const Graph& of) {
+    std::size_t bytes = 0;
+    for (ValueId value = 0; value < of.num_values(); ++value) {
+      const Tensor* constant = of.constant(value);
+      if (constant == nullptr || constant->is_shared()) continue;
+      bytes = saturating_sum(bytes, tensor_bytes(constant->type(), constant->dims()));
+    }
+    constants.add("the constants of the graph", bytes);
+    return of;
+  }
+
+  /// Runs `work`; where it finds no memory, again without the plans of other shapes than that of `kept`.
+  template <class Work>
+  auto with_room(const ShapePlan* kept, Work&& work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (error.code() != kOutOfMemory || !plans.drop_others(kept)) throw;
+    }
+    return work();
+  }
   std::shared_ptr<const ShapePlan> make_plan(std::span<const TensorInfo> inputs) {
     return plans.find_or_make(inputs, [&] {
-      const std::shared_ptr<const ShapePlan> sibling = plans.newest();
-      return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
+      return with_room(nullptr, [&] {
+        const std::shared_ptr<const ShapePlan> sibling = plans.newest();
+        return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
+      });
     });
   }
   std::shared_ptr<const ShapePlan> plan(std::span<const TensorInfo> inputs) {
@@ -67,6 +94,8 @@ struct Session::Impl {
   const Graph graph;
   const Registry& registry;
   const InputRules rules;
+  const std::shared_ptr<MemoryBudget> budget;
+  MemoryCharge constants;
   const KnownValues known;
   const std::vector<Zone> zones;
   PlanCache plans;
@@ -88,15 +117,19 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
-  auto plan = impl_->plan(inputs);
+  const auto plan = impl_->plan(inputs);
   check_outputs(impl_->graph, plan->output_infos(), inputs, outputs);
-  RunLease lease(std::move(plan), threads.workers());
-  execute(impl_->graph, &lease, {inputs, outputs, threads, profiler, impl_->zones});
+  impl_->with_room(plan.get(), [&] {
+    RunLease lease(plan, threads.workers());
+    execute(impl_->graph, &lease, {inputs, outputs, threads, profiler, impl_->zones});
+  });
 }
 
 std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
                                  Profiler* profiler) const {
   const auto plan = impl_->plan(inputs);
+  MemoryCharge charge(impl_->budget);
+  impl_->with_room(plan.get(), [&] { charge.add("the outputs of a run", plan->output_bytes()); });
   std::vector<Tensor> tensors;
   std::vector<TensorView> views;
   for (const TensorInfo& info : plan->output_infos()) {

@@ -1,10 +1,13 @@
 // The checks of a graph at construction and of the inputs at every run.
 #include "runtime/exec/validate.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
 #include "runtime/base/check.h"
+#include "runtime/base/json_reader.h"
+#include "runtime/base/quoted.h"
 
 namespace headway {
 namespace {
@@ -20,13 +23,18 @@ void check_graph(const Graph& graph, const Registry& registry) {
     if (registry.find(node.op) == nullptr) unknown[node.op].push_back(node.name);
   }
   if (unknown.empty()) return;
+  // The first of each kind; a graph may have a million.
+  constexpr std::size_t kMaxListed = 8;
   std::ostringstream text;
-  const char* separator = "";
+  std::size_t ops = 0;
   for (const auto& [op, nodes] : unknown) {
-    text << separator << op << " (";
-    separator = ", ";
-    for (std::size_t i = 0; i < nodes.size(); ++i) text << (i == 0 ? "node '" : "', '") << nodes[i];
-    text << "')";
+    if (ops == kMaxListed) text << " and " << unknown.size() - ops << " more";
+    if (ops++ >= kMaxListed) break;
+    text << (ops == 1 ? "" : ", ") << printable(op) << " (node ";
+    for (std::size_t i = 0; i < std::min(nodes.size(), kMaxListed); ++i)
+      text << (i == 0 ? "" : ", ") << Quoted{nodes[i]};
+    if (nodes.size() > kMaxListed) text << " and " << nodes.size() - kMaxListed << " more";
+    text << ')';
   }
   fail(ErrorCode::kUnsupported, "graph uses ", unknown.size(), " unknown operators: ", text.str());
 }
@@ -60,24 +68,24 @@ void InputRules::check_shapes(const Graph& graph, std::span<const T> inputs) con
     const T& input = inputs[i];
     const GraphInput& wanted = graph.inputs()[i];
     const auto& axes = axes_[i];
-    require(input.present, "input '", input_name(graph, i), "' is absent");
-    require(input.type == wanted.type, "input '", input_name(graph, i), "' is ", type_name(input.type), ", expected ",
-            type_name(wanted.type));
-    require(input.dims.rank() == static_cast<int>(axes.size()), "input '", input_name(graph, i), "' is ", input.dims,
-            " of rank ", input.dims.rank(), ", expected rank ", axes.size());
+    require(input.present, "input ", Quoted{input_name(graph, i)}, " is absent");
+    require(input.type == wanted.type, "input ", Quoted{input_name(graph, i)}, " is ", type_name(input.type),
+            ", expected ", type_name(wanted.type));
+    require(input.dims.rank() == static_cast<int>(axes.size()), "input ", Quoted{input_name(graph, i)}, " is ",
+            input.dims, " of rank ", input.dims.rank(), ", expected rank ", axes.size());
     for (int a = 0; a < input.dims.rank(); ++a) {
       const std::int64_t size = input.dims[a];
-      require(size >= 0, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected 0 or more");
+      require(size >= 0, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size, ", expected 0 or more");
       if (axes[a].fixed) {
-        require(size == axes[a].size, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected ",
+        require(size == axes[a].size, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size, ", expected ",
                 axes[a].size);
         continue;
       }
       // The first place of a name lies here or before, so its rank has been checked.
       const std::int64_t expected = inputs[axes[a].input].dims[axes[a].axis];
-      require(size == expected, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected ",
-              *axes[a].name, " = ", expected, " as in input '", input_name(graph, axes[a].input), "' axis ",
-              axes[a].axis);
+      require(size == expected, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size, ", expected ",
+              Quoted{*axes[a].name}, " = ", expected, " as in input ", Quoted{input_name(graph, axes[a].input)},
+              " axis ", axes[a].axis);
     }
     element_count(input.dims);
   }

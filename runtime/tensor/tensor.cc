@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "runtime/base/out_of_memory.h"
 #include "headway/tensor.h"
 
 #if defined(__linux__)
@@ -31,7 +32,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_bytes_(bytes) {
   const bool huge = bytes >= kHugePage;
   void* memory = nullptr;
   if (posix_memalign(&memory, huge ? kHugePage : kAlignment, bytes) != 0) {
-    fail(ErrorCode::kUnsupported, "cannot allocate ", bytes, " bytes");
+    fail(kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // A hint: without it 4 KiB pages cost page faults on first use and TLB misses ever after. Refusal is no error.

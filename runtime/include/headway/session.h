@@ -1,7 +1,9 @@
 // A graph ready to run: validated once, planned a shape at a time, run from several threads at once.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +16,10 @@ namespace headway {
 struct SessionOptions {
   /// Plans kept for distinct input shapes; the least recently used goes first. At least 1.
   int plan_cache_capacity = 16;
+  /// Bytes that the session may have at one time: constants, folded values, packed weights, intermediates, outputs and
+  /// workspaces. What would not fit is refused with kOutOfMemory before it is allocated. Absent: what the machine or
+  /// the container has, less an eighth.
+  std::optional<std::size_t> memory_limit_bytes = std::nullopt;
 };
 
 /// Runs a graph. Thread-safe: any number of threads may call run() at once, each gets a workspace of its own from a
