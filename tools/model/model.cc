@@ -28,9 +28,12 @@ void refuse_unknown(const Graph& graph, const Registry& registry) {
 
 }  // namespace
 
-Model load_model(const std::string& path, bool fused) { return prepare_model(read_onnx(path), path, fused); }
+Model load_model(const std::string& path, bool fused, std::optional<std::size_t> memory_limit_bytes) {
+  return prepare_model(read_onnx(path), path, fused, memory_limit_bytes);
+}
 
-Model prepare_model(OnnxModel onnx, const std::string& path, bool fused) {
+Model prepare_model(OnnxModel onnx, const std::string& path, bool fused,
+                    std::optional<std::size_t> memory_limit_bytes) {
   Model model;
   model.registry = std::make_unique<Registry>();
   register_ops(model.registry.get());
@@ -38,7 +41,8 @@ Model prepare_model(OnnxModel onnx, const std::string& path, bool fused) {
   try {
     refuse_unknown(onnx.graph, *model.registry);
     if (fused) onnx.graph = fuse(onnx.graph, *model.registry, &model.fusion);
-    model.session = std::make_unique<Session>(std::move(onnx.graph), *model.registry);
+    const SessionOptions options{.memory_limit_bytes = memory_limit_bytes};
+    model.session = std::make_unique<Session>(std::move(onnx.graph), *model.registry, options);
   } catch (const Error& error) {
     throw Error(error.code(), path + ": " + error.what());
   }

@@ -29,9 +29,10 @@ struct Model {
 };
 
 /// Throws kUnsupported listing every operator that is not known, with its nodes, before anything else is looked at.
-Model load_model(const std::string& path, bool fused);
+Model load_model(const std::string& path, bool fused, std::optional<std::size_t> memory_limit_bytes = std::nullopt);
 /// The same for a model already read; `path` is for messages.
-Model prepare_model(OnnxModel onnx, const std::string& path, bool fused);
+Model prepare_model(OnnxModel onnx, const std::string& path, bool fused,
+                    std::optional<std::size_t> memory_limit_bytes = std::nullopt);
 
 /// "[2, sequence]"
 std::string text(const std::vector<SymbolicDim>& dims);
