@@ -7,10 +7,17 @@
 namespace headway {
 namespace {
 
-/// A contiguous view of the buffer, which is made to fit when it does not.
-TensorView stage(AlignedBuffer* buffer, DataType type, const Dims& dims) {
-  const std::size_t bytes = tensor_bytes(type, dims);
-  if (buffer->size_bytes() < bytes) *buffer = AlignedBuffer(bytes);
+/// Makes the buffer fit when it does not; the charge pays for what it grows by.
+void grow(const char* what, std::size_t bytes, AlignedBuffer* buffer, MemoryCharge* charge) {
+  if (buffer->size_bytes() >= bytes) return;
+  charge->add(what, bytes - buffer->size_bytes());
+  *buffer = AlignedBuffer();  // freed first: never both at one time
+  *buffer = AlignedBuffer(bytes);
+}
+
+/// A contiguous view of the buffer.
+TensorView stage(AlignedBuffer* buffer, DataType type, const Dims& dims, MemoryCharge* charge) {
+  grow("a contiguous copy of a tensor of the caller", tensor_bytes(type, dims), buffer, charge);
   return {buffer->data(), type, dims};
 }
 
@@ -22,7 +29,7 @@ void bind_inputs(const Graph& graph, const RunArgs& args, RunState* state) {
       bound = {input.data, input.type, input.dims};  // unit axes get normal strides
       continue;
     }
-    const TensorView staged = stage(&state->input_staging[i], input.type, input.dims);
+    const TensorView staged = stage(&state->input_staging[i], input.type, input.dims, &state->charge);
     copy_elements(input, staged);
     bound = staged;
   }
@@ -34,7 +41,7 @@ void bind_outputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args
     const TensorView& output = args.outputs[i];
     ValueViews& bound = state->values[graph.outputs()[i].value];
     bound = output.is_contiguous() ? TensorView(output.data, output.type, output.dims)
-                                   : stage(&state->output_staging[i], output.type, output.dims);
+                                   : stage(&state->output_staging[i], output.type, output.dims, &state->charge);
   }
 }
 
@@ -70,8 +77,13 @@ RunLease::RunLease(std::shared_ptr<const ShapePlan> plan, int workers)
     plan_->pool().announce_new();
   }
   if (state_->workers == workers) return;
-  const std::size_t bytes = plan_->workspace_bytes(workers);
-  if (state_->workspace.size_bytes() < bytes) state_->workspace = AlignedBuffer(bytes);
+  try {
+    grow("the workspace of a run", plan_->workspace_bytes(workers), &state_->workspace, &state_->charge);
+  } catch (...) {
+    state_->workers = 0;
+    plan_->pool().give_back(std::move(state_));
+    throw;
+  }
   state_->workers = workers;
 }
 
@@ -82,6 +94,7 @@ void execute(const Graph& graph, RunLease* lease, const RunArgs& args) {
   bind_inputs(graph, args, &state);
   bind_outputs(graph, lease->plan(), args, &state);
   for (const Step& step : lease->plan().steps()) {
+    if (step.empty) continue;
     if (step.plan) {
       run_step(graph, step, args, &state);
     } else {

@@ -3,6 +3,8 @@
 
 #include <sstream>
 
+#include "runtime/base/quoted.h"
+
 namespace headway {
 namespace {
 
@@ -50,7 +52,7 @@ std::string explain_plan(const Graph& graph, const ShapePlan& plan, int workers)
   std::size_t step = 0;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    out << node.op << " '" << node.name << '\'';
+    out << node.op << ' ' << Quoted{node.name};
     explain_outputs(node, plan, out);
     if (plan.role(i) == NodeRole::kView) ++step;
     if (plan.role(i) != NodeRole::kRuns) {

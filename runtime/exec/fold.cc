@@ -1,14 +1,38 @@
 // Constant folding, once a session: the results depend on no input, so every shape plan shares them.
 #include "runtime/exec/fold.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace headway {
+namespace {
 
-KnownValues::KnownValues(const Graph& graph, const Registry& registry) : table_(graph), folded_(graph.nodes().size()) {
+/// By node: whether an output needs it, by way of inputs and conditions.
+std::vector<bool> needed_nodes(const Graph& graph) {
+  std::vector<bool> values(graph.num_values());
+  for (const Graph::Output& output : graph.outputs()) values[output.value] = true;
+  std::vector<bool> nodes(graph.nodes().size());
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    nodes[i] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId value) { return values[value]; });
+    if (!nodes[i]) continue;
+    for (const ValueId input : node.inputs) {
+      if (input != kNoValue) values[input] = true;
+    }
+    for (const Guard& guard : node.guards) values[guard.condition] = true;
+  }
+  return nodes;
+}
+
+}  // namespace
+
+KnownValues::KnownValues(const Graph& graph, const Registry& registry, std::shared_ptr<MemoryBudget> budget)
+    : table_(graph, std::move(budget)), needed_(needed_nodes(graph)), folded_(graph.nodes().size()) {
+  ReaderCounts readers(graph, [&](std::size_t i) { return needed(i); });
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    folded_[i] = can_fold(node) && fold(node, *registry.find(node.op));
+    folded_[i] = needed_[i] && can_fold(node) && fold(node, *registry.find(node.op));
+    if (folded_[i]) readers.folded(node, &table_);
   }
 }
 

@@ -21,7 +21,8 @@ struct MemoryPlan {
   std::size_t sum_bytes = 0;  ///< what no sharing would take
 };
 
-/// Largest first, each into the smallest gap that fits between those already placed and alive at the same time.
+/// Largest first, each into the smallest gap that fits between those already placed and alive at the same time; beyond
+/// 8192 lifetimes in the order of the steps, each into the smallest stretch that is free then.
 /// Throws kInvalidArgument when the bytes do not fit 63 bits.
 /// Source: Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", greedy by size.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);

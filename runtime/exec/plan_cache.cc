@@ -2,6 +2,7 @@
 #include "runtime/exec/plan_cache.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace headway {
 namespace {
@@ -42,6 +43,16 @@ std::shared_ptr<const ShapePlan> PlanCache::find_or_make(
   auto plan = make();
   insert({inputs.begin(), inputs.end()}, plan);
   return plan;
+}
+
+bool PlanCache::drop_others(const ShapePlan* kept) {
+  std::vector<Entry> dropped;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto first = std::stable_partition(entries_.begin(), entries_.end(),
+                                           [&](const Entry& entry) { return entry.plan.get() == kept; });
+  dropped.assign(std::make_move_iterator(first), std::make_move_iterator(entries_.end()));
+  entries_.erase(first, entries_.end());
+  return !dropped.empty();
 }
 
 void PlanCache::insert(std::vector<TensorInfo> key, std::shared_ptr<const ShapePlan> plan) {

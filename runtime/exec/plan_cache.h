@@ -28,6 +28,9 @@ class PlanCache {
   std::shared_ptr<const ShapePlan> find_or_make(std::span<const TensorInfo> inputs,
                                                 const std::function<std::shared_ptr<const ShapePlan>()>& make);
 
+  /// Forgets all plans but `kept`, which may be null, to make room. False when there was none to forget.
+  bool drop_others(const ShapePlan* kept);
+
  private:
   struct Entry {
     std::vector<TensorInfo> key;

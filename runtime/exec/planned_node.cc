@@ -13,9 +13,13 @@ constexpr std::size_t kSmallBytes = std::size_t{16} << 20;
 
 // Of the bytes of the constants: room for a transpose and a wider type of each, not for a chain that doubles.
 constexpr std::size_t kMaxGrowth = 4;
+// All small results that are kept at one time, where there are hardly any constants to compare with.
+constexpr std::size_t kSmallSumBytes = 3 * kSmallBytes;
+// Shapes and numbers, which inference cannot do without: never more than the nodes of the graph take.
+constexpr std::size_t kTinyBytes = 1024;
 
-/// True when results may be kept: small, or not much larger than what they are made of nor, all together, than the
-/// constants of the graph.
+/// True when results may be kept: tiny; or small, or not much larger than what they are made of, and all together not
+/// much larger than the constants of the graph nor beyond the budget.
 bool worth_keeping(const NodeCase& node, std::span<const TensorInfo> outputs) {
   std::size_t made = 0;
   std::size_t from = 0;
@@ -28,8 +32,10 @@ bool worth_keeping(const NodeCase& node, std::span<const TensorInfo> outputs) {
   for (const TensorInfo& info : node.inputs) {
     if (info.present) from += tensor_bytes(info.type, info.dims);
   }
-  if (made <= kSmallBytes) return true;
-  return made / 2 <= from && node.known.made_bytes() + made <= kMaxGrowth * node.known.constant_bytes();
+  if (made <= kTinyBytes) return true;
+  if (made > kSmallBytes && made / 2 > from) return false;
+  const std::size_t most = std::max(kSmallSumBytes, kMaxGrowth * node.known.constant_bytes());
+  return node.known.made_bytes() + made <= most && node.known.budget().fits(made);
 }
 
 bool all_known(const NodeCase& node) {
@@ -70,9 +76,14 @@ std::vector<std::optional<Tensor>> run_now(const NodeCase& node, std::span<const
   AlignedViews aligned(node.known);
   const std::vector<ConstTensorView> constants = aligned_constants(node, &aligned);
   const std::unique_ptr<NodePlan> plan = plan_aligned(node, constants, outputs);
+  if (has_no_elements(outputs)) return results;
   const Threads threads = Threads::serial();
-  const AlignedBuffer workspace(plan->workspace_bytes(threads.workers()));
-  name_errors(node.node, [&] { plan->run({threads, workspace.data(), nullptr}, constants, views); });
+  name_errors(node.node, [&] {
+    MemoryCharge charge(node.known.shared_budget());
+    charge.add("the workspace of a node that is run before the first input", plan->workspace_bytes(1));
+    const AlignedBuffer workspace(plan->workspace_bytes(threads.workers()));
+    plan->run({threads, workspace.data(), nullptr}, constants, views);
+  });
   return results;
 }
 
@@ -100,6 +111,11 @@ bool is_known(const ValueInfo& output) {
 }
 
 }  // namespace
+
+bool has_no_elements(std::span<const TensorInfo> outputs) {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const TensorInfo& info) { return !info.present || element_count(info.dims) == 0; });
+}
 
 NodeCase make_case(const Node& node, const Operator& op, const ConstantTable& known, std::vector<TensorInfo> inputs) {
   NodeCase one{node, op, known, std::move(inputs), {}, 0, nullptr};
@@ -146,8 +162,8 @@ int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs) {
   const bool exists = viewed < static_cast<int>(node.inputs.size()) && node.inputs[viewed].present;
   if (!exists || node.inputs[viewed].type != outputs[0].type ||
       element_count(node.inputs[viewed].dims) != element_count(outputs[0].dims)) {
-    fail(ErrorCode::kInternal, "node '", node.node.name, "' (", node.node.op, ") shows input ", viewed, " as ",
-         outputs[0].dims, ", which are not its elements");
+    fail(ErrorCode::kInternal, described(node.node), " shows input ", viewed, " as ", outputs[0].dims,
+         ", which are not its elements");
   }
   return viewed;
 }

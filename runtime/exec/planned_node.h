@@ -47,8 +47,14 @@ std::unique_ptr<NodePlan> plan_node(const NodeCase& node, std::span<const Tensor
 /// known by its rule only.
 std::vector<std::optional<Tensor>> evaluate_node(const NodeCase& node, NodeOutputs outputs);
 
+/// True when nothing is to be computed: a tensor without elements may still have 2^60 rows, which nobody walks.
+bool has_no_elements(std::span<const TensorInfo> outputs);
+
 /// The input that the node's only output shows, -1 for none. Checks that it has the output's type and element count.
 int aliased_input(const NodeCase& node, std::span<const TensorInfo> outputs);
+
+/// "node 'x' (Op)", fit for a message of one line.
+inline std::string described(const Node& node) { return "node " + quoted(node.name) + " (" + node.op + ")"; }
 
 /// Runs `work`; an Error that leaves it gets the node's name and operator in front of its message.
 template <class Work>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headway/tensor.h"
+#include "runtime/exec/memory_budget.h"
 
 namespace headway {
 
@@ -24,6 +25,7 @@ struct ValueViews {
 };
 
 struct RunState {
+  MemoryCharge charge;  ///< for all of the buffers below
   AlignedBuffer arena;
   AlignedBuffer workspace;
   int workers = 0;  ///< that the workspace was last checked for

@@ -46,14 +46,40 @@ struct Session::Impl {
         options(o),
         rules(checked(graph, r)),
         names(graph),
-        known(graph, r),
+        budget(std::make_shared<MemoryBudget>(options.memory_limit_bytes)),
+        constants(budget),
+        known(charged(graph), r, budget),
         zones(make_zones(graph)),
         plans(checked_capacity(options.plan_cache_capacity)) {}
 
+  /// Charges the constants that lie in memory of their own before anything is made of them.
+  const Graph& charged(const Graph& of) {
+    std::size_t bytes = 0;
+    for (ValueId value = 0; value < of.num_values(); ++value) {
+      const Tensor* constant = of.constant(value);
+      if (constant == nullptr || constant->is_shared()) continue;
+      bytes = saturating_sum(bytes, tensor_bytes(constant->type(), constant->dims()));
+    }
+    constants.add("the constants of the graph", bytes);
+    return of;
+  }
+
+  /// Runs `work`; where it finds no memory, again without the plans of other shapes than that of `kept`.
+  template <class Work>
+  auto with_room(const ShapePlan* kept, Work&& work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory || !plans.drop_others(kept)) throw;
+    }
+    return work();
+  }
   std::shared_ptr<const ShapePlan> make_plan(std::span<const TensorInfo> inputs) {
     return plans.find_or_make(inputs, [&] {
-      const std::shared_ptr<const ShapePlan> sibling = plans.newest();
-      return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
+      return with_room(nullptr, [&] {
+        const std::shared_ptr<const ShapePlan> sibling = plans.newest();
+        return std::make_shared<const ShapePlan>(graph, registry, known, inputs, sibling.get());
+      });
     });
   }
 
@@ -74,6 +100,8 @@ struct Session::Impl {
   const SessionOptions options;
   const InputRules rules;
   const SessionNames names;
+  const std::shared_ptr<MemoryBudget> budget;
+  MemoryCharge constants;
   const KnownValues known;
   const std::vector<Zone> zones;
   PlanCache plans;
@@ -148,15 +176,19 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
-  Planned planned = plan(inputs);
+  const Planned planned = plan(inputs);
   check_outputs(planned.impl.graph, planned.plan->output_infos(), inputs, outputs);
-  RunLease lease(std::move(planned.plan), threads.workers());
-  execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});
+  planned.impl.with_room(planned.plan.get(), [&] {
+    RunLease lease(planned.plan, threads.workers());
+    execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});
+  });
 }
 
 std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
                                  Profiler* profiler) const {
   const Planned planned = plan(inputs);
+  MemoryCharge charge(planned.impl.budget);
+  planned.impl.with_room(planned.plan.get(), [&] { charge.add("the outputs of a run", planned.plan->output_bytes()); });
   std::vector<Tensor> tensors;
   std::vector<TensorView> views;
   for (const TensorInfo& info : planned.plan->output_infos()) {

@@ -4,8 +4,15 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
+#include "runtime/base/quoted.h"
 
 namespace headway {
+namespace {
+
+// Info, entry of the constants' table and view of each value, as one plan keeps them.
+constexpr std::size_t kTableBytesPerValue = sizeof(TensorInfo) + 2 * sizeof(ConstTensorView);
+
+}  // namespace
 
 ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownValues& known,
                      std::span<const TensorInfo> inputs, const ShapePlan* sibling)
@@ -15,24 +22,30 @@ ShapePlan::ShapePlan(const Graph& graph, const Registry& registry, const KnownVa
       infos_(graph.num_values(), TensorInfo{DataType::kF32, {}, false}),
       roles_(graph.nodes().size(), NodeRole::kRuns),
       aliased_inputs_(graph.nodes().size(), -1),
-      viewed_(graph.num_values(), kNoValue) {
+      viewed_(graph.num_values(), kNoValue),
+      charge_(new_charge()),
+      shared_weights_(sibling ? sibling->shared_weights_
+                              : std::make_shared<SharedWeights>(new_charge(), graph.num_values())) {
+  charge_.add("the tables of a plan", graph.num_values() * kTableBytesPerValue);
   for (std::size_t i = 0; i < inputs.size(); ++i) infos_[graph.inputs()[i].value] = inputs[i];
   for (ValueId value = 0; value < graph.num_values(); ++value) {
-    const ConstTensorView view = known_.unaligned_view(value);
-    if (view) infos_[value] = {view.type, view.dims, true};
+    if (TensorInfo info = known_.info(value); info.present) infos_[value] = info;
   }
   for (std::size_t i = 0; i < roles_.size(); ++i) {
+    if (!known.needed(i)) roles_[i] = NodeRole::kUnused;
     if (known.folded(i)) roles_[i] = NodeRole::kFolded;
   }
   infer_nodes(registry);
   for (const Graph::Output& output : graph.outputs()) {
-    require(infos_[output.value].present, "output '", output.name, "' is value '", graph.value_name(output.value),
-            "', which its node does not make at these shapes");
+    require(infos_[output.value].present, "output ", Quoted{output.name}, " is value ",
+            Quoted{graph.value_name(output.value)}, ", which its node does not make at these shapes");
     output_infos_.push_back(infos_[output.value]);
   }
   mark_unused();
+  check_sizes();
   plan_nodes(registry, known.table(), sibling);
   plan_values();
+  check_memory();
   keep_constants();
 }
 
@@ -46,14 +59,16 @@ NodeCase ShapePlan::node_case(std::size_t node, const Registry& registry) const 
 }
 
 void ShapePlan::infer_nodes(const Registry& registry) {
+  ReaderCounts readers(graph_, [&](std::size_t i) { return roles_[i] == NodeRole::kRuns; });
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
-    if (roles_[i] == NodeRole::kFolded) continue;
+    if (roles_[i] != NodeRole::kRuns) continue;
     const Node& node = graph_.nodes()[i];
     if (guard_state(node, [&](ValueId value) { return known_.unaligned_view(value); }) == GuardState::kFail) {
       roles_[i] = NodeRole::kOff;
       continue;
     }
     infer_one(i, registry);
+    if (roles_[i] == NodeRole::kFolded) readers.folded(node, &known_);
   }
 }
 
@@ -108,9 +123,62 @@ void ShapePlan::plan_nodes(const Registry& registry, const ConstantTable& fixed,
       for (std::size_t k = 0; k < std::min<std::size_t>(one.node.inputs.size(), 64); ++k) {
         if (fixed.unaligned_view(one.node.inputs[k])) one.fixed |= std::uint64_t{1} << k;
       }
-      steps_.push_back({i, plan_node(one, outputs)});
+      steps_.push_back({i, plan_node(one, outputs), -1, has_no_elements(outputs)});
+      charge_node(steps_.back(), one.fixed);
     }
   }
+}
+
+/// Constants whose values went into the plan: packed, they take about what they took before.
+void ShapePlan::charge_node(const Step& step, std::uint64_t fixed) {
+  const Node& node = graph_.nodes()[step.node];
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ConstTensorView view = known_.unaligned_view(node.inputs[i]);
+    if (!view || step.plan->use(i) != InputUse::kNothing) continue;
+    const std::size_t bytes = tensor_bytes(view.type, view.dims);
+    name_errors(node, [&] {
+      if (i < 64 && (fixed >> i & 1) != 0) return shared_weights_->add("packed weights", node.inputs[i], bytes);
+      charge_.add("packed weights", bytes);
+    });
+  }
+}
+
+std::size_t ShapePlan::output_bytes() const {
+  std::size_t bytes = 0;
+  for (const TensorInfo& info : output_infos_) bytes = saturating_sum(bytes, tensor_bytes(info.type, info.dims));
+  return bytes;
+}
+
+/// Outputs and the largest intermediate, before any node is planned for them.
+void ShapePlan::check_sizes() const {
+  const std::size_t outputs = output_bytes();
+  std::size_t largest = 0;
+  const Node* maker = nullptr;
+  for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+    if (roles_[i] != NodeRole::kRuns) continue;
+    for (const ValueId value : graph_.nodes()[i].outputs) {
+      const std::size_t bytes = infos_[value].present ? tensor_bytes(infos_[value].type, infos_[value].dims) : 0;
+      if (bytes <= largest) continue;
+      largest = bytes;
+      maker = &graph_.nodes()[i];
+    }
+  }
+  const MemoryBudget& budget = known_.budget();
+  if (budget.fits(outputs) && budget.fits(largest)) return;
+  const auto check = [&](std::string what, std::size_t bytes) {
+    const MemoryNeed need{std::move(what), bytes};
+    budget.check({&need, 1});
+  };
+  if (maker != nullptr) check("the largest tensor, of " + described(*maker), largest);
+  check("outputs", outputs);
+}
+
+void ShapePlan::check_memory() const {
+  const MemoryNeed needs[] = {{"intermediates", memory_.arena_bytes},
+                              {"outputs", output_bytes()},
+                              {"workspace", workspace_bytes(1)},
+                              {"tables", state_bytes() - memory_.arena_bytes}};
+  known_.budget().check(needs);
 }
 
 /// The value whose memory `value` shows.
@@ -176,8 +244,21 @@ void ShapePlan::keep_constants() {
   }
   for (const Graph::Output& output : graph_.outputs()) as_numbers[output.value] = true;
   for (ValueId value = 0; value < graph_.num_values(); ++value) {
-    readable_.push_back(as_numbers[value] ? kept_.view(value) : known_.unaligned_view(value));
+    const ConstTensorView lying = known_.unaligned_view(value);
+    if (!as_numbers[value]) {
+      readable_.push_back(lying);
+      continue;
+    }
+    readable_.push_back(kept_.view(value));
+    // Plans share the copy, which goes with the last of them.
+    if (lying && readable_.back().data != lying.data) {
+      shared_weights_->add("aligned weights", value, tensor_bytes(lying.type, lying.dims));
+    }
   }
+}
+
+std::size_t ShapePlan::state_bytes() const {
+  return saturating_sum(memory_.arena_bytes, graph_.num_values() * sizeof(ValueViews));
 }
 
 std::size_t ShapePlan::workspace_bytes(int workers) const {
@@ -190,6 +271,8 @@ std::size_t ShapePlan::workspace_bytes(int workers) const {
 
 std::unique_ptr<RunState> ShapePlan::make_state() const {
   auto state = std::make_unique<RunState>();
+  state->charge = new_charge();
+  state->charge.add("the intermediates of a run", state_bytes());
   state->arena = AlignedBuffer(memory_.arena_bytes);
   state->values.resize(graph_.num_values());
   for (ValueId value = 0; value < graph_.num_values(); ++value) state->values[value].readable = readable_[value];

@@ -2,21 +2,15 @@
 #include "runtime/exec/validate.h"
 
 #include <map>
-#include <ostream>
 
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/quoted.h"
 
 namespace headway {
 namespace {
 
-// A name out of a file, escaped only when it is printed: a run that is right formats nothing.
-struct Shown {
-  const std::string& name;
-};
-std::ostream& operator<<(std::ostream& out, const Shown& shown) { return out << printable(shown.name); }
-
-Shown input_name(const Graph& graph, std::size_t i) { return {graph.value_name(graph.inputs()[i].value)}; }
+const std::string& input_name(const Graph& graph, std::size_t i) { return graph.value_name(graph.inputs()[i].value); }
 
 }  // namespace
 
@@ -67,15 +61,15 @@ void InputRules::check_shapes(const Graph& graph, std::span<const T> inputs) con
     const T& input = inputs[i];
     const GraphInput& wanted = graph.inputs()[i];
     const auto& axes = axes_[i];
-    require(input.present, "input '", input_name(graph, i), "' is absent");
-    require(input.type == wanted.type, "input '", input_name(graph, i), "' is ", type_name(input.type), ", expected ",
-            type_name(wanted.type));
-    require(input.dims.rank() == static_cast<int>(axes.size()), "input '", input_name(graph, i), "' is ", input.dims,
-            " of rank ", input.dims.rank(), ", expected rank ", axes.size());
+    require(input.present, "input ", Quoted{input_name(graph, i)}, " is absent");
+    require(input.type == wanted.type, "input ", Quoted{input_name(graph, i)}, " is ", type_name(input.type),
+            ", expected ", type_name(wanted.type));
+    require(input.dims.rank() == static_cast<int>(axes.size()), "input ", Quoted{input_name(graph, i)}, " is ",
+            input.dims, " of rank ", input.dims.rank(), ", expected rank ", axes.size());
     for (int a = 0; a < input.dims.rank(); ++a) {
       const std::int64_t size = input.dims[a];
-      require(size >= 0, "input '", input_name(graph, i), "' axis ", a, " is ", size, ", expected 0 or more");
-      require(!axes[a].fixed || size == axes[a].size, "input '", input_name(graph, i), "' axis ", a, " is ", size,
+      require(size >= 0, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size, ", expected 0 or more");
+      require(!axes[a].fixed || size == axes[a].size, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size,
               ", expected ", axes[a].size);
     }
     element_count(input.dims);

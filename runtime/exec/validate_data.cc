@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "runtime/base/check.h"
+#include "runtime/base/quoted.h"
 #include "runtime/exec/validate.h"
 
 namespace headway {
@@ -11,13 +12,13 @@ namespace {
 template <class Byte>
 void check_data(const char* kind, const std::string& label, const BasicTensorView<Byte>& view) {
   if (view.count() == 0) return;
-  require(view.data != nullptr, kind, " '", label, "' ", view.dims, " has no memory");
+  require(view.data != nullptr, kind, ' ', Quoted{label}, ' ', view.dims, " has no memory");
   const std::size_t alignment = size_bytes(view.type);
   const std::size_t off = reinterpret_cast<std::uintptr_t>(view.data) % alignment;
-  require(off == 0, kind, " '", label, "' lies ", off, " bytes beside a multiple of ", alignment, ", the size of its ",
-          type_name(view.type), " elements");
-  require(view.strides.rank() == view.rank(), kind, " '", label, "' has ", view.strides.rank(), " strides, expected ",
-          view.rank());
+  require(off == 0, kind, ' ', Quoted{label}, " lies ", off, " bytes beside a multiple of ", alignment,
+          ", the size of its ", type_name(view.type), " elements");
+  require(view.strides.rank() == view.rank(), kind, ' ', Quoted{label}, " has ", view.strides.rank(),
+          " strides, expected ", view.rank());
 }
 
 bool overlap(const ConstTensorView& a, const ConstTensorView& b) {
@@ -44,17 +45,19 @@ void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& label = graph.outputs()[i].name;
     const TensorView& output = outputs[i];
-    require(output.present, "output '", label, "' is absent");
-    require(output.type == expected[i].type, "output '", label, "' is ", type_name(output.type), ", expected ",
+    require(output.present, "output ", Quoted{label}, " is absent");
+    require(output.type == expected[i].type, "output ", Quoted{label}, " is ", type_name(output.type), ", expected ",
             type_name(expected[i].type));
-    require(output.dims == expected[i].dims, "output '", label, "' is ", output.dims, ", expected ", expected[i].dims);
+    require(output.dims == expected[i].dims, "output ", Quoted{label}, " is ", output.dims, ", expected ",
+            expected[i].dims);
     check_data("output", label, output);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      require(!overlap(output, inputs[k]), "output '", label, "' overlaps input '",
-              graph.value_name(graph.inputs()[k].value), "'");
+      require(!overlap(output, inputs[k]), "output ", Quoted{label}, " overlaps input ",
+              Quoted{graph.value_name(graph.inputs()[k].value)});
     }
     for (std::size_t k = 0; k < i; ++k) {
-      require(!overlap(output, outputs[k]), "output '", label, "' overlaps output '", graph.outputs()[k].name, "'");
+      require(!overlap(output, outputs[k]), "output ", Quoted{label}, " overlaps output ",
+              Quoted{graph.outputs()[k].name});
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/quoted.h"
 
 namespace headway {
 
@@ -14,15 +15,15 @@ ValueId Graph::new_value(const std::string& name) {
 }
 
 ValueId Graph::add_input(const std::string& name, DataType type, std::vector<SymbolicDim> dims) {
-  require(std::none_of(values_.begin(), values_.end(), [&](const Value& value) { return value.name == name; }),
-          "input '", name, "': the name is taken");
-  require(dims.size() <= kMaxRank, "input '", name, "' has rank ", dims.size(), ", at most ", kMaxRank,
+  for (; named_ < values_.size(); ++named_) names_.insert(values_[named_].name);
+  require(names_.count(name) == 0, "input ", Quoted{name}, ": the name is taken");
+  require(dims.size() <= kMaxRank, "input ", Quoted{name}, " has rank ", dims.size(), ", at most ", kMaxRank,
           " is supported");
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     if (const auto* size = std::get_if<std::int64_t>(&dims[axis])) {
-      require(*size >= 0, "input '", name, "' axis ", axis, " is ", *size, ", expected 0 or more");
+      require(*size >= 0, "input ", Quoted{name}, " axis ", axis, " is ", *size, ", expected 0 or more");
     } else {
-      require(!std::get<std::string>(dims[axis]).empty(), "input '", name, "' axis ", axis, " has an empty name");
+      require(!std::get<std::string>(dims[axis]).empty(), "input ", Quoted{name}, " axis ", axis, " has an empty name");
     }
   }
   const ValueId value = new_value(name);
@@ -31,7 +32,7 @@ ValueId Graph::add_input(const std::string& name, DataType type, std::vector<Sym
 }
 
 ValueId Graph::add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor) {
-  require(tensor != nullptr, "constant '", name, "' is null");
+  require(tensor != nullptr, "constant ", Quoted{name}, " is null");
   const ValueId value = new_value(name);
   values_[value].constant = std::move(tensor);
   return value;
@@ -44,10 +45,10 @@ ValueId Graph::add_node(const std::string& op, const std::string& name, std::vec
 
 std::vector<ValueId> Graph::add_node(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
                                      Attributes attributes, int num_outputs) {
-  require(num_outputs >= 1, "node '", name, "' (", op, ") has ", num_outputs, " outputs, expected 1 or more");
+  require(num_outputs >= 1, "node ", Quoted{name}, " (", op, ") has ", num_outputs, " outputs, expected 1 or more");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    require(inputs[i] >= kNoValue && inputs[i] < num_values(), "node '", name, "' (", op, ") input ", i, " is value ",
-            inputs[i], ", expected less than ", num_values(), " values");
+    require(inputs[i] >= kNoValue && inputs[i] < num_values(), "node ", Quoted{name}, " (", op, ") input ", i,
+            " is value ", inputs[i], ", expected less than ", num_values(), " values");
   }
   std::vector<ValueId> outputs;
   for (int i = 0; i < num_outputs; ++i) {
@@ -64,10 +65,9 @@ void Graph::guard_nodes(std::size_t first, Guard guard) {
 }
 
 void Graph::add_output(const std::string& name, ValueId value) {
-  require(value >= 0 && value < num_values(), "output '", name, "' is value ", value, ", expected less than ",
+  require(value >= 0 && value < num_values(), "output ", Quoted{name}, " is value ", value, ", expected less than ",
           num_values(), " values");
-  require(std::none_of(outputs_.begin(), outputs_.end(), [&](const Output& output) { return output.name == name; }),
-          "output '", name, "': the name is taken");
+  require(output_names_.insert(name).second, "output ", Quoted{name}, ": the name is taken");
   outputs_.push_back({name, value});
 }
 

@@ -22,6 +22,11 @@ class Functions {
   explicit Functions(const onnx::ModelProto& model);
   /// Null when the node calls no local function.
   const Function* find(const onnx::NodeProto& node) const;
+  /// Calls visit(attribute) for all default attributes.
+  template <class Visit>
+  void for_each_default(const Visit& visit) const {
+    for (const onnx::AttributeProto& attribute : defaults_) visit(attribute);
+  }
 
  private:
   using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload

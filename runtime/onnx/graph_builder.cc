@@ -1,10 +1,10 @@
 // Nodes in the order of the file, each with the names it may use at that point.
 #include "runtime/onnx/graph_builder.h"
 
-#include <algorithm>
-
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/quoted.h"
+#include "runtime/onnx/expansion.h"
 #include "runtime/onnx/node_facts.h"
 #include "runtime/onnx/read_attributes.h"
 #include "runtime/onnx/value_info.h"
@@ -12,12 +12,28 @@
 namespace headway::importer {
 namespace {
 
-// Functions that call functions grow exponentially in the size of the file, and deep nests use up the stack.
-constexpr std::size_t kMaxNodes = std::size_t{1} << 20;
-constexpr int kDeepest = 64;
+/// False when a value that the node reads does not exist yet.
+bool find_inputs(const onnx::NodeProto& node, const Scope& scope, std::vector<ValueId>* inputs) {
+  for (const std::string& name : node.input()) {
+    const ValueId* value = name.empty() ? &kNoValue : scope.find(name);
+    if (value == nullptr) return false;
+    inputs->push_back(*value);
+  }
+  return branches_are_ready(node, scope);
+}
 
-bool makes(const onnx::NodeProto& node, const std::string& value) {
-  return std::find(node.output().begin(), node.output().end(), value) != node.output().end();
+/// For a node whose turn it is: nobody makes what is not there.
+std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Scope& scope) {
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const ValueId* value = node.input(i).empty() ? &kNoValue : scope.find(node.input(i));
+    if (value == nullptr) {
+      fail(ErrorCode::kInvalidArgument, described(node, scope), " input ", i, " is ", Quoted{node.input(i)},
+           ", which is no input, initializer or output of a node");
+    }
+    inputs.push_back(*value);
+  }
+  return inputs;
 }
 
 }  // namespace
@@ -27,6 +43,7 @@ GraphBuilder::GraphBuilder(const Source& source)
 
 Graph GraphBuilder::build() {
   const onnx::GraphProto& graph = source_.model.graph();
+  Expansion(functions_, source_.model, source_.limits).check(graph);
   Scope scope(nullptr, "");
   for (const onnx::ValueInfoProto& output : graph.output()) check_output(output);
   add_initializers(graph, &scope, true);
@@ -34,7 +51,7 @@ Graph GraphBuilder::build() {
   add_nodes(graph.node(), &scope);
   for (const onnx::ValueInfoProto& output : graph.output()) {
     const ValueId* value = scope.find(output.name());
-    require(value != nullptr && *value != kNoValue, "output ", quoted(output.name()), " is made by no node");
+    require(value != nullptr && *value != kNoValue, "output ", Quoted{output.name()}, " is made by no node");
     graph_.add_output(output.name(), *value);
   }
   return std::move(graph_);
@@ -48,7 +65,9 @@ void GraphBuilder::add_initializers(const onnx::GraphProto& graph, Scope* scope,
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const onnx::TensorProto& tensor = graph.initializer(i);
     const Bytes raw_data = split ? source_.split.raw_data[static_cast<std::size_t>(i)] : Bytes();
-    scope->define(tensor.name(), add_constant(tensor.name(), {tensor, raw_data, source_.file, &external_}));
+    scope->define(tensor.name(), add_constant(tensor.name(), &tensor, [&] {
+                    return read_tensor({tensor, raw_data, source_.file, &external_});
+                  }));
   }
 }
 
@@ -63,37 +82,19 @@ void GraphBuilder::add_inputs(const onnx::GraphProto& graph, Scope* scope) {
 
 void GraphBuilder::add_nodes(const Nodes& nodes, Scope* scope) {
   ++depth_;
-  require(depth_ <= kDeepest, "branches and functions are nested ", depth_, " deep, at most ", kDeepest,
-          " are supported");
-  for (const onnx::NodeProto& node : nodes) add_node(node, nodes, scope);
+  for (int i = 0; i < nodes.size(); ++i) {
+    std::vector<ValueId> inputs;
+    if (find_inputs(nodes[i], *scope, &inputs)) {
+      add_node(nodes[i], std::move(inputs), scope);
+      continue;
+    }
+    for (const int k : node_order(nodes, i, *scope)) add_node(nodes[k], inputs_of(nodes[k], *scope), scope);
+    break;
+  }
   --depth_;
 }
 
-std::vector<ValueId> GraphBuilder::inputs_of(const onnx::NodeProto& node, const Nodes& nodes,
-                                             const Scope& scope) const {
-  std::vector<ValueId> inputs;
-  for (int i = 0; i < node.input_size(); ++i) {
-    const std::string& name = node.input(i);
-    if (name.empty()) {
-      inputs.push_back(kNoValue);
-      continue;
-    }
-    if (const ValueId* value = scope.find(name)) {
-      inputs.push_back(*value);
-      continue;
-    }
-    const bool later =
-        std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& other) { return makes(other, name); });
-    fail(ErrorCode::kInvalidArgument, described(node, scope), " input ", i, " is ", quoted(name),
-         later ? ", which only this or a later node makes: the graph has a cycle or is not sorted"
-               : ", which is no input, initializer or output of a node");
-  }
-  return inputs;
-}
-
-void GraphBuilder::add_node(const onnx::NodeProto& node, const Nodes& nodes, Scope* scope) {
-  require(graph_.nodes().size() < kMaxNodes, "the graph has more than ", kMaxNodes, " nodes");
-  std::vector<ValueId> inputs = inputs_of(node, nodes, *scope);
+void GraphBuilder::add_node(const onnx::NodeProto& node, std::vector<ValueId> inputs, Scope* scope) {
   const AttributeMap attributes = scope->resolve_all(node);
   const Place place{node, attributes, scope, node_name(node, *scope)};
   const Function* function = functions_.find(node);
@@ -125,7 +126,10 @@ void GraphBuilder::add_operator(const Place& place, std::vector<ValueId> inputs)
   const auto value = attributes.find("value");
   if (is_standard(node, "ConstantOfShape") && value != attributes.end()) {
     require(inputs.size() == 1, "has ", inputs.size(), " inputs, expected 1");
-    inputs.push_back(add_constant(place.name + ".value", {value->second->t(), {}, nullptr, &external_}));
+    const onnx::TensorProto& tensor = value->second->t();
+    inputs.push_back(add_constant(place.name + ".value", &tensor, [&] {
+      return read_tensor({tensor, {}, nullptr, &external_});
+    }));
     attributes.erase(value);
   }
   const std::vector<ValueId> made =
@@ -138,14 +142,12 @@ void GraphBuilder::add_operator(const Place& place, std::vector<ValueId> inputs)
 void GraphBuilder::add_constant_node(const Place& place) {
   require(place.node.output_size() == 1, "has ", place.node.output_size(), " outputs, expected 1");
   require(place.attributes.size() == 1, "has ", place.attributes.size(), " attributes, expected 1");
-  const auto& [name, attribute] = *place.attributes.begin();
-  ValueId value = kNoValue;
-  if (name == "value") {
-    value = add_constant(place.name, {attribute->t(), {}, nullptr, &external_});
-  } else {
-    value = add_constant(place.name, constant_of_attribute(name, *attribute));
-  }
-  place.scope->define(place.node.output(0), value);
+  const std::string& name = place.attributes.begin()->first;
+  const onnx::AttributeProto& attribute = *place.attributes.begin()->second;
+  place.scope->define(place.node.output(0), add_constant(place.name, &attribute, [&] {
+                        return name == "value" ? read_tensor({attribute.t(), {}, nullptr, &external_})
+                                               : constant_of_attribute(name, attribute);
+                      }));
 }
 
 void GraphBuilder::add_call(const Place& place, const Function& function, const std::vector<ValueId>& inputs) {
@@ -166,7 +168,7 @@ void GraphBuilder::add_call(const Place& place, const Function& function, const 
   for (int i = 0; i < place.node.output_size(); ++i) {
     if (place.node.output(i).empty()) continue;
     const ValueId* value = body.find(proto.output(i));
-    require(value != nullptr, "its function's output ", quoted(proto.output(i)), " is made by no node");
+    require(value != nullptr, "its function's output ", Quoted{proto.output(i)}, " is made by no node");
     place.scope->define(place.node.output(i), *value);
   }
 }
@@ -205,21 +207,25 @@ std::vector<ValueId> GraphBuilder::add_branch(const Place& place, const char* br
   std::vector<ValueId> results;
   for (const onnx::ValueInfoProto& output : graph.output()) {
     const ValueId* value = scope.find(output.name());
-    require(value != nullptr && *value != kNoValue, branch, " output ", quoted(output.name()), " is made by no node");
+    require(value != nullptr && *value != kNoValue, branch, " output ", Quoted{output.name()}, " is made by no node");
     results.push_back(*value);
   }
   return results;
 }
 
-ValueId GraphBuilder::add_constant(const std::string& name, const TensorSource& source) {
-  return add_constant(name, read_tensor(source));
-}
-
-ValueId GraphBuilder::add_constant(const std::string& name, Tensor tensor) {
-  const std::size_t bytes = tensor_bytes(tensor.type(), tensor.dims());
-  weight_bytes_ += bytes;
-  if (tensor.is_shared()) mapped_bytes_ += bytes;
-  return graph_.add_constant(name, std::make_shared<const Tensor>(std::move(tensor)));
+template <class Read>
+ValueId GraphBuilder::add_constant(const std::string& name, const void* source, const Read& read) {
+  const auto read_counted = [&] {
+    auto tensor = std::make_shared<const Tensor>(read());
+    const std::size_t bytes = tensor_bytes(tensor->type(), tensor->dims());
+    weight_bytes_ += bytes;
+    if (tensor->is_shared()) mapped_bytes_ += bytes;
+    return tensor;
+  };
+  if (depth_ <= 1) return graph_.add_constant(name, read_counted());
+  std::shared_ptr<const Tensor>& shared = shared_constants_[source];
+  if (!shared) shared = read_counted();
+  return graph_.add_constant(name, shared);
 }
 
 }  // namespace headway::importer

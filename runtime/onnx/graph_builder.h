@@ -4,12 +4,16 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "headway/graph.h"
+#include "headway/onnx.h"
 #include "runtime/onnx/external_data.h"
 #include "runtime/onnx/functions.h"
+#include "runtime/onnx/node_order.h"
 #include "runtime/onnx/read_tensor.h"
 #include "runtime/onnx/scope.h"
 
@@ -22,6 +26,7 @@ class GraphBuilder {
     const SplitModel& split;
     std::shared_ptr<const MappedFile> file;  ///< that `split` shows, to be shared; null: copy
     std::string model_path;                  ///< beside which external data lies; empty: nowhere
+    const ImportLimits& limits;
   };
   /// `source` must outlive the builder; the graph it makes needs neither.
   explicit GraphBuilder(const Source& source);
@@ -32,7 +37,6 @@ class GraphBuilder {
   std::size_t mapped_bytes() const { return mapped_bytes_; }
 
  private:
-  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
   /// A node, its resolved attributes and the scope it stands in.
   struct Place {
     const onnx::NodeProto& node;
@@ -44,21 +48,22 @@ class GraphBuilder {
   void add_initializers(const onnx::GraphProto& graph, Scope* scope, bool split);
   void add_inputs(const onnx::GraphProto& graph, Scope* scope);
   void add_nodes(const Nodes& nodes, Scope* scope);
-  void add_node(const onnx::NodeProto& node, const Nodes& nodes, Scope* scope);
+  void add_node(const onnx::NodeProto& node, std::vector<ValueId> inputs, Scope* scope);
   void add_operator(const Place& place, std::vector<ValueId> inputs);
   void add_constant_node(const Place& place);
   void add_call(const Place& place, const Function& function, const std::vector<ValueId>& inputs);
   void add_if(const Place& place, ValueId condition);
   std::vector<ValueId> add_branch(const Place& place, const char* branch, const Guard& guard);
-  ValueId add_constant(const std::string& name, const TensorSource& source);
-  ValueId add_constant(const std::string& name, Tensor tensor);
-  std::vector<ValueId> inputs_of(const onnx::NodeProto& node, const Nodes& nodes, const Scope& scope) const;
+  template <class Read>
+  ValueId add_constant(const std::string& name, const void* source, const Read& read);
 
   const Source& source_;
   const Functions functions_;
   ExternalFiles external_;
   Graph graph_;
   int depth_ = 0;  // of branches and calls
+  /// Constants of bodies and branches by what they were read from: a body is read as often as it is called.
+  std::unordered_map<const void*, std::shared_ptr<const Tensor>> shared_constants_;
   std::size_t weight_bytes_ = 0;
   std::size_t mapped_bytes_ = 0;
 };

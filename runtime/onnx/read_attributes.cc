@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/quoted.h"
 
 namespace headway::importer {
 namespace {
@@ -22,7 +23,7 @@ Attribute read_attribute(const std::string& name, const onnx::AttributeProto& fr
     default:
       break;
   }
-  require(from.type() != onnx::AttributeProto::UNDEFINED, "attribute ", quoted(name), " has no type");
+  require(from.type() != onnx::AttributeProto::UNDEFINED, "attribute ", Quoted{name}, " has no type");
   return "(of type " + onnx::AttributeProto::AttributeType_Name(from.type()) + ")";
 }
 

@@ -31,7 +31,8 @@ int parsable_size(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file, const std::string& path) {
+OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file, const std::string& path,
+                     const ImportLimits& limits) {
   require(!bytes.empty(), "not an ONNX file: it is empty");
   const importer::SplitModel split = importer::split_model(bytes);
   onnx::ModelProto proto;
@@ -44,7 +45,7 @@ OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file,
   model.opset = opset_of(proto);
   model.ir_version = proto.ir_version();
   model.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
-  const importer::GraphBuilder::Source source{proto, split, file, path};
+  const importer::GraphBuilder::Source source{proto, split, file, path, limits};
   importer::GraphBuilder builder(source);
   model.graph = builder.build();
   model.weight_bytes = builder.weight_bytes();
@@ -64,22 +65,18 @@ auto name_file(const std::string& path, Work&& work) {
 
 }  // namespace
 
-OnnxModel read_onnx(const std::string& path) {
+OnnxModel read_onnx(const std::string& path, const ImportLimits& limits) {
   const auto file = std::make_shared<const MappedFile>(path);
   return name_file(path, [&] {
-    OnnxModel model = read_model(file->bytes(), file, path);
+    OnnxModel model = read_model(file->bytes(), file, path, limits);
     // What was copied need not stay in memory twice; what is shared comes back from the page cache when it is used.
     file->advise_unneeded(file->bytes());
     return model;
   });
 }
 
-OnnxModel parse_onnx(std::span<const std::byte> bytes) {
-  try {
-    return read_model(bytes, nullptr, "");
-  } catch (const Error& error) {
-    throw Error(error.code(), one_line(error.what()));
-  }
+OnnxModel parse_onnx(std::span<const std::byte> bytes, const ImportLimits& limits) {
+  return read_model(bytes, nullptr, "", limits);
 }
 
 OnnxTensor read_onnx_tensor(const std::string& path) {

@@ -3,11 +3,12 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/quoted.h"
 
 namespace headway::importer {
 
 void Scope::define(const std::string& name, ValueId value) {
-  require(values_.emplace(name, value).second, "value ", quoted(name), " is made twice");
+  require(values_.emplace(name, value).second, "value ", Quoted{name}, " is made twice");
 }
 
 const ValueId* Scope::find(const std::string& name) const {

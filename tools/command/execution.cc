@@ -21,6 +21,15 @@ void add_execution_options(CLI::App* command, ExecutionOptions* options) {
   command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
 }
 
+void add_memory_option(CLI::App* command, std::optional<std::size_t>* limit_bytes) {
+  command
+      ->add_option_function<std::size_t>(
+          "--memory-limit", [limit_bytes](std::size_t bytes) { *limit_bytes = bytes; },
+          "Refuse what needs more memory, such as 2GB or 500MiB (default: what the machine or the container has, less "
+          "an eighth)")
+      ->transform(CLI::AsSizeValue(true));
+}
+
 Execution start(const ExecutionOptions& options) {
   if (!options.simd.empty()) cap_simd_target(options.simd);
   const char* variable = std::getenv("HEADWAY_ATTENTION");

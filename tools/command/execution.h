@@ -1,6 +1,8 @@
 // How a subcommand computes: threads, implementation, SIMD target; the options that say so. Knows no tensors.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "headway/attention.h"
@@ -20,6 +22,9 @@ struct ExecutionOptions {
 
 /// Adds --threads, --implementation and --simd.
 void add_execution_options(CLI::App* command, ExecutionOptions* options);
+
+/// Adds --memory-limit, in bytes or with a unit.
+void add_memory_option(CLI::App* command, std::optional<std::size_t>* limit_bytes);
 
 struct Execution {
   Threads threads;

@@ -74,7 +74,9 @@ std::string implementations(const std::string& plan) {
 
 int run(const ExplainOptions& options) {
   const Execution execution = start(options.execution);
-  const Model model = load_model(options.model_path, {.fused = !options.unfused});
+  const Model model =
+      load_model(options.model_path,
+                 {.fused = !options.unfused, .session = {.memory_limit_bytes = options.inputs.memory_limit_bytes}});
   const Graph& graph = model.session().graph();
   print("{}\n", text(model));
   const std::vector<TensorInfo> infos = model_input_infos(graph, options.inputs.shapes);
@@ -98,6 +100,7 @@ void add_explain(CLI::App* app, Action* chosen) {
   add_model_input_options(command, &options->inputs, true);
   command->add_flag("--nodes", options->all_nodes, "Every node, not only attention");
   command->add_flag("--unfused", options->unfused, "The nodes as the file has them");
+  add_memory_option(command, &options->inputs.memory_limit_bytes);
   add_execution_options(command, &options->execution);
   command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
 }

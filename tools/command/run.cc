@@ -119,7 +119,9 @@ std::vector<std::string> files_read(const RunOptions& options) {
 int run(const RunOptions& options) {
   check_outputs({options.out_path, options.trace_path}, files_read(options));
   const Execution execution = start(options.execution);
-  const Model model = load_model(options.model_path, {.fused = !options.unfused});
+  const Model model =
+      load_model(options.model_path,
+                 {.fused = !options.unfused, .session = {.memory_limit_bytes = options.inputs.memory_limit_bytes}});
   print("{}\n", text(model));
   if (!options.unfused) print("{}\n", attention_fused(model.fusion()));
   const ModelInputs inputs(model.session().graph(), options.inputs);
@@ -157,6 +159,7 @@ void add_run(CLI::App* app, Action* chosen) {
   command->add_option("--repeat", options->repeat, "Runs to time")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  add_memory_option(command, &options->inputs.memory_limit_bytes);
   add_execution_options(command, &options->execution);
   command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
 }

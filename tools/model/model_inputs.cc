@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/machine_memory.h"
 #include "runtime/base/printable.h"
 #include "tools/model/model.h"
 #include "tools/model/npy.h"
@@ -97,7 +98,9 @@ std::int64_t table_rows(const Graph& graph, ValueId value) {
     const Tensor* table = node.inputs[0] == kNoValue ? nullptr : graph.constant(node.inputs[0]);
     if (table == nullptr || table->dims().rank() == 0) continue;
     const std::int64_t axis = node.attributes.integer("axis", 0);
-    const std::int64_t size = table->dims()[static_cast<int>(axis < 0 ? axis + table->dims().rank() : axis)];
+    const int rank = table->dims().rank();
+    if (axis < -rank || axis >= rank) continue;  // the operator says so
+    const std::int64_t size = table->dims()[static_cast<int>(axis < 0 ? axis + rank : axis)];
     rows = rows == 0 ? size : std::min(rows, size);
   }
   return rows;
@@ -143,6 +146,12 @@ std::string fill(const Graph& graph, const GraphInput& input, Tensor* tensor) {
   }
   copy_elements(std::as_const(values).view(), tensor->view());
   return mask ? "all 0" : "random, -1 to 1";
+}
+
+void check_memory(const std::string& name, std::size_t bytes, std::optional<std::size_t> limit) {
+  const std::size_t most = limit ? *limit : default_memory_limit_bytes();
+  if (bytes <= most) return;
+  fail(ErrorCode::kOutOfMemory, "input '", name, "' needs ", bytes, " bytes, the memory limit is ", most, " bytes");
 }
 
 }  // namespace
@@ -195,7 +204,9 @@ ModelInputs::ModelInputs(const Graph& graph, const ModelInputOptions& options) {
       source = found->second.second;
     } else {
       const auto shape = shapes.find(input_name);
-      Tensor& tensor = tensors_.emplace_back(input.type, shape == shapes.end() ? dims_of(input, sizes) : shape->second);
+      const Dims dims = shape == shapes.end() ? dims_of(input, sizes) : shape->second;
+      check_memory(input_name, tensor_bytes(input.type, dims), options.memory_limit_bytes);
+      Tensor& tensor = tensors_.emplace_back(input.type, dims);
       source = fill(graph, input, &tensor);
       views_.push_back(std::as_const(tensor).view());
     }

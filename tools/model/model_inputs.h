@@ -1,8 +1,10 @@
 // What a model is fed: tensors from files, or random ones of given shapes. Decides what a free dim is when nobody says.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,9 @@ class App;
 namespace headway::tools {
 
 struct ModelInputOptions {
-  std::vector<std::string> files;   ///< F.safetensors, or name=F.npy
-  std::vector<std::string> shapes;  ///< name=2,128
+  std::vector<std::string> files;                                ///< F.safetensors, or name=F.npy
+  std::vector<std::string> shapes;                               ///< name=2,128
+  std::optional<std::size_t> memory_limit_bytes = std::nullopt;  ///< of a random tensor; absent: the machine's memory
 };
 
 /// Adds --inputs (unless `shapes_only`) and --shape.

@@ -68,7 +68,11 @@ OnednnTiles::OnednnTiles(const AttentionSpec& spec)
 /// Widths of the products that any query tile may need.
 std::set<std::int64_t> OnednnTiles::widths() const {
   std::set<std::int64_t> widths;
-  if (!spec_.key_lengths && !takes_offsets(spec_)) {
+  // Looked for block by block where there are few enough of them; else the widths that any range of keys can ask for.
+  constexpr std::int64_t kMaxPieces = std::int64_t{1} << 20;
+  const std::int64_t pieces_per_block = spec_.key_len / kPieceKeys + 1;
+  const bool few = spec_.query_len / kBlockRows < kMaxPieces / std::min(pieces_per_block, kMaxPieces);
+  if (few && !spec_.key_lengths && !takes_offsets(spec_)) {
     const Visibility visibility(spec_, {}, 0);
     for (std::int64_t begin = 0; begin < spec_.query_len; begin += kOnednnTileRows) {
       const KeyRange range = has_raw_scores(spec_)

@@ -11,6 +11,11 @@ namespace {
 
 /// An expansion beyond it is left to the session, which weighs it against the inputs.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+/// All results together, or a multiple of the graph's constants where that is more.
+constexpr std::size_t kMaxSumBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxGrowth = 4;
+/// Shapes and numbers, which shape arithmetic cannot do without.
+constexpr std::size_t kTinyBytes = 1024;
 
 class Canonicaliser {
  public:
@@ -19,9 +24,11 @@ class Canonicaliser {
 
   bool run() {
     const int count = draft_.num_nodes();
+    const std::vector<bool> needed = draft_.needed_nodes();
+    max_folded_bytes_ = std::max(kMaxSumBytes, kMaxGrowth * draft_.constant_bytes());
     for (int i = 0; i < count; ++i) {
       if (!passes_rule(i)) return false;
-      if (!node(i).guards.empty()) continue;
+      if (!needed[static_cast<std::size_t>(i)] || !node(i).guards.empty()) continue;
       if (fold(i) || fold_shape(i) || drop(i)) continue;
       merge(i);
     }
@@ -67,9 +74,12 @@ class Canonicaliser {
       std::size_t bytes = 0;
       for (const ValueInfo& info : infer_node(one, *op, {one.attributes, values, inputs, num_outputs})) {
         outputs.push_back(tensor_info(info));
-        bytes += info.present ? tensor_bytes(outputs.back().type, outputs.back().dims) : 0;
-        if (bytes > kMaxBytes) return false;
+        const std::size_t one_output = info.present ? tensor_bytes(outputs.back().type, outputs.back().dims) : 0;
+        if (one_output > kMaxBytes) return false;
+        bytes += one_output;
       }
+      if (bytes > kMaxBytes) return false;
+      if (bytes > kTinyBytes && folded_bytes_ + bytes > max_folded_bytes_) return false;
       const NodeContext context{one.attributes, infos, inputs, num_outputs};
       std::vector<std::shared_ptr<Tensor>> results;
       std::vector<TensorView> views;
@@ -85,7 +95,8 @@ class Canonicaliser {
       const std::unique_ptr<NodePlan> plan = op->plan(context, outputs);
       const Threads threads = Threads::serial();
       const AlignedBuffer workspace(plan->workspace_bytes(threads.workers()));
-      plan->run({threads, workspace.data(), nullptr}, inputs, views);
+      if (bytes != 0) plan->run({threads, workspace.data(), nullptr}, inputs, views);
+      folded_bytes_ += bytes;
       for (std::size_t k = 0; k < results.size(); ++k) make_constant(one.outputs[k], results[k]);
     } catch (const Error&) {
       return false;  // the session says what is wrong, with the node's name
@@ -203,6 +214,9 @@ class Canonicaliser {
     if (one.inputs.empty()) return;
     const auto [entry, fresh] = seen_.try_emplace({one.op, one.inputs}, std::vector<int>{i});
     if (fresh) return;
+    // Nodes that differ in their attributes alone are few; a file that says otherwise is not worth a quadratic search.
+    constexpr std::size_t kMaxCompared = 64;
+    if (entry->second.size() > kMaxCompared) return;
     for (const int other : entry->second) {
       const Node& first = node(other);
       if (first.attributes.values() != one.attributes.values() || first.outputs.size() != one.outputs.size()) continue;
@@ -216,6 +230,8 @@ class Canonicaliser {
   const Registry& registry_;
   Draft& draft_;
   Facts& facts_;
+  std::size_t folded_bytes_ = 0;
+  std::size_t max_folded_bytes_ = 0;
   std::map<std::pair<std::string, std::vector<ValueId>>, std::vector<int>> seen_;
 };
 

@@ -16,6 +16,9 @@ Draft::Draft(const Graph& graph) : graph_(graph), values_(static_cast<std::size_
   for (ValueId value = 0; value < graph.num_values(); ++value) {
     values_[static_cast<std::size_t>(value)].name = graph.value_name(value);
     values_[static_cast<std::size_t>(value)].constant = graph.shared_constant(value);
+    if (const Tensor* constant = graph.constant(value)) {
+      constant_bytes_ += tensor_bytes(constant->type(), constant->dims());
+    }
   }
   for (const Node& node : graph.nodes()) {
     const int index = num_nodes();
@@ -26,7 +29,10 @@ Draft::Draft(const Graph& graph) : graph_(graph), values_(static_cast<std::size_
       if (output != kNoValue) values_[static_cast<std::size_t>(output)].producer = index;
     }
   }
-  for (const Graph::Output& output : graph.outputs()) outputs_.push_back(output.value);
+  for (const Graph::Output& output : graph.outputs()) {
+    outputs_.push_back(output.value);
+    values_[static_cast<std::size_t>(output.value)].is_output = true;
+  }
 }
 
 void Draft::add_reader(ValueId value, int node) {
@@ -54,10 +60,8 @@ std::vector<int> Draft::consumers(ValueId value) const {
   return result;
 }
 
-bool Draft::is_output(ValueId value) const { return std::count(outputs_.begin(), outputs_.end(), value) != 0; }
-
 ValueId Draft::add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor) {
-  values_.push_back({name, std::move(tensor), -1, {}});
+  values_.push_back({name, std::move(tensor), -1, {}, false});
   return num_values() - 1;
 }
 
@@ -90,7 +94,7 @@ std::vector<ValueId> Draft::add_node(NewNode made) {
   const int index = num_nodes();
   Node node{made.op, made.name, std::move(made.attributes), std::move(made.inputs), {}};
   for (int i = 0; i < made.outputs; ++i) {
-    values_.push_back({i == 0 ? made.name : made.name + ':' + std::to_string(i), nullptr, index, {}});
+    values_.push_back({i == 0 ? made.name : made.name + ':' + std::to_string(i), nullptr, index, {}, false});
     node.outputs.push_back(num_values() - 1);
   }
   for (const ValueId input : node.inputs) add_reader(input, index);
@@ -115,7 +119,10 @@ void Draft::replace(ValueId old, ValueId with) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   for (const int index : all) replace_in(index, old, with);
+  if (!is_output(old)) return;
   std::replace(outputs_.begin(), outputs_.end(), old, with);
+  values_[static_cast<std::size_t>(old)].is_output = false;
+  values_[static_cast<std::size_t>(with)].is_output = true;
 }
 
 void Draft::make_constant(ValueId value, std::shared_ptr<const Tensor> tensor) {

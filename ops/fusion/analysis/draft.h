@@ -64,7 +64,9 @@ class Draft {
   std::vector<int> readers(ValueId value) const;
   /// The same without Shape and Size, which need no elements.
   std::vector<int> consumers(ValueId value) const;
-  bool is_output(ValueId value) const;
+  bool is_output(ValueId value) const { return values_[static_cast<std::size_t>(value)].is_output; }
+  /// Of the constants of the graph that the draft was made from.
+  std::size_t constant_bytes() const { return constant_bytes_; }
   /// True when exactly one consumer reads it once and it is no output of the graph.
   bool has_one_consumer(ValueId value) const { return !is_output(value) && consumers(value).size() == 1; }
 
@@ -90,6 +92,7 @@ class Draft {
     std::shared_ptr<const Tensor> constant;
     int producer = -1;
     std::vector<int> readers;
+    bool is_output = false;
   };
   void add_reader(ValueId value, int node);
 
@@ -97,6 +100,7 @@ class Draft {
   std::vector<Value> values_;
   std::deque<DraftNode> nodes_;  ///< nodes stay where they are when more are added
   std::vector<ValueId> outputs_;
+  std::size_t constant_bytes_ = 0;
   std::map<std::uint32_t, ValueId> numbers_;  ///< by bits: NaN has no order
 };
 

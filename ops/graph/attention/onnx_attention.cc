@@ -89,8 +89,8 @@ class OnnxAttentionPlan : public NodePlan {
     args.scores = output(outputs, At::kScores);
     args.mask = mask(context, optional_input(inputs, At::kMask));
     args.key_lengths = optional_input(inputs, At::kLengths);
+    check_lengths(args.key_lengths);  // before anything is computed from them
     if (a_.gives_offsets) args.offsets = offsets(context, args.key_lengths);
-    check_lengths(args.key_lengths);
     switch (a_.arithmetic) {
       case OnnxArithmetic::kNative:
         return run_native(context, args);

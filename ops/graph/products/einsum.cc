@@ -1,5 +1,6 @@
 // Einsum. Two f32 operands with no label of one operand summed alone become a batch of matrix products, each operand
 // copied once where its strides do not allow it as it lies; everything else is plain loops over the labels.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -156,6 +157,12 @@ template <class T>
 void plain_einsum(const EinsumEquation& e, const RunContext& context, Inputs inputs, const TensorView& out) {
   using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
   T* y = out.as<T>();
+  const auto is_empty = [](const EinsumLabel& label) { return label.size == 0; };
+  // A sum over nothing, however long the other labels are.
+  if (std::any_of(e.labels.begin() + e.result_rank, e.labels.end(), is_empty)) {
+    std::fill_n(y, out.count(), T{});
+    return;
+  }
   context.threads.parallel_for(out.count(), [&](std::int64_t task, int) {
     const T* at[kMaxOperands];
     for (std::size_t o = 0; o < inputs.size(); ++o) at[o] = inputs[o].as<T>();

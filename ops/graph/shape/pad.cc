@@ -1,6 +1,5 @@
 // Pad: a tensor inside a larger one, or a smaller one where a pad is negative. Constant pads are filled and the rest is
-// copied once; the other modes look each element up by an index of its own per axis. Knows no element type.
-#include <array>
+// copied once; the other modes compute for each element where it comes from. Knows no element type.
 #include <cstring>
 
 #include "ops/base/parallel_copy.h"
@@ -97,6 +96,8 @@ std::unique_ptr<NodePlan> plan_constant(const Pads& pads) {
     ConstTensorView from = inputs[0];
     TensorView to = out;
     for (int a = 0; a < out.rank(); ++a) {
+      // A pad that takes away the whole axis may be as low as numbers go.
+      if (pads.before[a] <= -from.dims[a] && pads.before[a] < 0) return;
       const std::int64_t begin = std::max<std::int64_t>(0, -pads.before[a]);
       const std::int64_t end = std::min(from.dims[a], out.dims[a] - pads.before[a]);
       if (begin >= end) return;
@@ -107,39 +108,47 @@ std::unique_ptr<NodePlan> plan_constant(const Pads& pads) {
   });
 }
 
+enum class PadMode { kEdge, kReflect, kWrap };
+
 /// Where element i of an axis comes from; i may lie outside.
-std::int64_t source_of(const std::string& mode, std::int64_t i, std::int64_t length) {
-  if (mode == "edge") return std::clamp<std::int64_t>(i, 0, length - 1);
-  const std::int64_t period = mode == "wrap" ? length : std::max<std::int64_t>(1, 2 * (length - 1));
+std::int64_t source_of(PadMode mode, std::int64_t i, std::int64_t length) {
+  if (mode == PadMode::kEdge) return std::clamp<std::int64_t>(i, 0, length - 1);
+  const std::int64_t period = mode == PadMode::kWrap ? length : std::max<std::int64_t>(1, 2 * (length - 1));
   const std::int64_t at = ((i % period) + period) % period;
   return at < length ? at : period - at;
 }
 
-std::unique_ptr<NodePlan> plan_lookup(const char* op, const NodeContext& node, const std::string& mode,
+std::unique_ptr<NodePlan> plan_lookup(const char* op, const NodeContext& node, const std::string& mode_name,
                                       const Pads& pads, const Dims& out_dims) {
   const Dims& dims = node.inputs[0].dims;
-  const Dims strides = contiguous_strides(dims);
-  std::vector<std::int64_t> offsets[kMaxRank];
+  const PadMode mode = mode_name == "edge" ? PadMode::kEdge : mode_name == "wrap" ? PadMode::kWrap : PadMode::kReflect;
+  Dims before = dims;
   for (int a = 0; a < dims.rank(); ++a) {
-    require(dims[a] > 0 || out_dims[a] == 0, op, " in mode ", mode, " has 0 elements in axis ", a,
+    require(dims[a] > 0 || out_dims[a] == 0, op, " in mode ", mode_name, " has 0 elements in axis ", a,
             ", expected 1 or more");
-    for (std::int64_t i = 0; i < out_dims[a]; ++i) {
-      offsets[a].push_back(source_of(mode, i - pads.before[a], dims[a]) * strides[a]);
-    }
+    // Far beyond any axis, and its distance to every element is still a number.
+    constexpr std::int64_t kFar = std::int64_t{1} << 62;
+    before[a] = std::clamp(pads.before[a], -kFar, kFar);
   }
-  return make_plan([offsets = std::to_array(std::move(offsets))](const RunContext&, Inputs inputs, Outputs outputs) {
+  return make_plan([=](const RunContext&, Inputs inputs, Outputs outputs) {
     const TensorView& out = outputs[0];
+    const ConstTensorView& in = inputs[0];
     const std::size_t bytes = size_bytes(out.type);
     const std::int64_t count = out.count();
-    for (std::int64_t i = 0; i < count; ++i) {
+    const int last = out.rank() - 1;
+    const std::int64_t columns = last < 0 ? 1 : out.dims[last];
+    std::byte* to = out.data;
+    for (std::int64_t first = 0; first < count; first += columns) {
       std::int64_t offset = 0;
-      std::int64_t rest = i;
-      for (int a = out.rank() - 1; a >= 0; --a) {
-        offset += offsets[static_cast<std::size_t>(a)][static_cast<std::size_t>(rest % out.dims[a])];
+      std::int64_t rest = first / columns;
+      for (int a = last - 1; a >= 0; --a) {
+        offset += source_of(mode, rest % out.dims[a] - before[a], in.dims[a]) * in.strides[a];
         rest /= out.dims[a];
       }
-      std::memcpy(out.data + i * static_cast<std::int64_t>(bytes),
-                  inputs[0].data + offset * static_cast<std::int64_t>(bytes), bytes);
+      for (std::int64_t i = 0; i < columns; ++i, to += bytes) {
+        const std::int64_t at = offset + (last < 0 ? 0 : source_of(mode, i - before[last], in.dims[last]));
+        std::memcpy(to, in.data + at * static_cast<std::int64_t>(bytes), bytes);
+      }
     }
   });
 }

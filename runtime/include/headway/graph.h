@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -95,6 +96,10 @@ class HEADWAY_API Graph {
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
   std::shared_ptr<const Graph> source_;
+  // So that checking for a name that is taken takes no walk over all values.
+  std::unordered_set<std::string> names_;  // of the first `named_` values
+  std::size_t named_ = 0;
+  std::unordered_set<std::string> output_names_;
 };
 
 /// Runs the rule of a node's operator. Throws what it throws, and for outputs that no tensor can be, with the node's

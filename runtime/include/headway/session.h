@@ -18,9 +18,10 @@ namespace headway {
 struct SessionOptions {
   /// Plans kept for distinct input shapes; the least recently used goes first. At least 1.
   int plan_cache_capacity = 16;
-  /// Bytes that the tensors and the workspace of one run may take, and the values that are computed when a shape is
-  /// planned: more is refused with kOutOfMemory, naming both numbers, before it is allocated. Memory of the caller and
-  /// weights in a mapped file do not count. nullopt: no limit but the machine's.
+  /// Bytes that the session may have at one time: constants, folded values, packed weights, intermediates, outputs and
+  /// workspaces. What would not fit is refused with kOutOfMemory, naming both numbers, before it is allocated. Memory
+  /// of the caller and weights in a mapped file do not count. nullopt: what the machine or the container has, less an
+  /// eighth.
   std::optional<std::size_t> memory_limit_bytes = std::nullopt;
 };
 

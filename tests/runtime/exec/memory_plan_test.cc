@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/runtime/error_of.h"
@@ -78,6 +79,26 @@ TEST(MemoryPlan, Overflow) {
                              plan_memory(std::vector<Lifetime>{{0, 1, half}, {0, 1, half}});
                            }),
                            "63 bits");
+}
+
+TEST(MemoryPlan, VeryManyLifetimesArePlacedInOrder) {
+  std::mt19937 random(7);
+  std::vector<Lifetime> lives;
+  for (int i = 0; i < 9000; ++i) {
+    lives.push_back({i, i + static_cast<int>(random() % 40), random() % 5000});
+  }
+  std::shuffle(lives.begin(), lives.end(), random);
+  const MemoryPlan plan = plan_memory(lives);
+  EXPECT_EQ(fault_of(lives, plan), "");
+  // About 20 alive at a time, 2500 bytes each; the free stretches between them cost something.
+  EXPECT_LT(plan.arena_bytes, 3u * 20 * 2500);
+  EXPECT_GT(plan.sum_bytes, 9000u * 2400);
+}
+
+TEST(MemoryPlan, AHundredThousandLifetimesTakeNoQuadraticTime) {
+  std::vector<Lifetime> lives;
+  for (int i = 0; i < 100'000; ++i) lives.push_back({i, i + 1, 640});
+  EXPECT_EQ(plan_memory(lives).arena_bytes, 1280u);
 }
 
 }  // namespace
