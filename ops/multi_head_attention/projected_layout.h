@@ -26,9 +26,10 @@ struct ProjectedLayout {
 /// avoids nearly all of that.
 std::int64_t padded_row(std::int64_t width, DataType type = DataType::kF32);
 
-/// Decides the layout. Row-major over the heads: one row per token, its heads contiguous, as the projection writes it.
-/// In self attention query, key and value share their rows, since one product writes all three. A head-major copy for
-/// narrow heads would be decided here: other strides, and a copy between projection and core.
-ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed);
+/// Decides the layout for `key_rows` keys per batch entry, the appended ones too. Row-major over the heads: one row per
+/// token, its heads contiguous, as the projection writes it. In self attention query, key and value share their rows,
+/// since one product writes all three. A head-major copy for narrow heads would be decided here: other strides, and a
+/// copy between projection and core.
+ProjectedLayout decide_layout(const MultiHeadAttentionSpec& completed, std::int64_t key_rows);
 
 }  // namespace headway

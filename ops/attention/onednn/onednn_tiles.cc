@@ -69,9 +69,9 @@ OnednnTiles::OnednnTiles(const AttentionSpec& spec)
 std::set<std::int64_t> OnednnTiles::widths() const {
   std::set<std::int64_t> widths;
   // Looked for block by block where there are few enough of them; else the widths that any range of keys can ask for.
-  constexpr std::int64_t kMaxPieces = std::int64_t{1} << 20;
-  const std::int64_t pieces_per_block = spec_.key_len / kPieceKeys + 1;
-  const bool few = spec_.query_len / kBlockRows < kMaxPieces / std::min(pieces_per_block, kMaxPieces);
+  constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 20;
+  const std::int64_t blocks_per_tile = spec_.key_len / kOnednnBlockKeys + 1;
+  const bool few = spec_.query_len / kOnednnTileRows < kMaxBlocks / std::min(blocks_per_tile, kMaxBlocks);
   if (few && !spec_.key_lengths && !takes_offsets(spec_)) {
     const Visibility visibility(spec_, {}, 0);
     for (std::int64_t begin = 0; begin < spec_.query_len; begin += kOnednnTileRows) {
