@@ -13,6 +13,7 @@ enum class ErrorCode {
   kUnsupported,      ///< right, but not something this build or machine can do
   kIo,               ///< a file could not be read or written
   kInternal,         ///< a fault of this library
+  kOutOfMemory,      ///< memory that cannot be had
 };
 
 /// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
