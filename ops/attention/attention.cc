@@ -7,6 +7,7 @@
 #include "ops/attention/check_args.h"
 #include "ops/attention/implementation.h"
 #include "ops/attention/spec.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -57,13 +58,15 @@ const ImplementationEntry& first_that_can(const AttentionSpec& spec, std::string
 
 }  // namespace
 
-Attention::Attention(const AttentionSpec& spec, const AttentionOptions& options) : spec_(complete_spec(spec)) {
+Attention::Attention(const AttentionSpec& spec, const AttentionOptions& options) try : spec_(complete_spec(spec)) {
   const Request request = requested(options);
   const bool forced = !request.implementation.empty();
   if (forced) refusals_ = std::string("\n  forced by ") + request.source;
   const ImplementationEntry& entry = forced ? forced_entry(request, spec_) : first_that_can(spec_, &refusals_);
   name_ = entry.name;
   implementation_ = entry.create(spec_);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 Attention::~Attention() = default;
@@ -77,7 +80,8 @@ std::string Attention::explain() const { return std::string(name_) + ": " + impl
 
 std::size_t Attention::workspace_bytes(int workers) const { return implementation_->workspace_bytes(workers); }
 
-void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const {
+void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const
+    try {
   check_args(spec_, args);
   if (const std::size_t bytes = workspace_bytes(threads.workers()); bytes > 0) {
     require(workspace != nullptr, "workspace is null, expected ", bytes, " bytes for ", threads.workers(), " workers");
@@ -87,6 +91,8 @@ void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threa
   }
   if (spec_.batch * spec_.num_heads * spec_.query_len == 0) return;  // nothing to write, so nothing to read either
   implementation_->run(args, workspace, threads, profiler);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -13,6 +13,7 @@
 #include "ops/fusion/patterns/activations.h"
 #include "ops/fusion/patterns/linear.h"
 #include "ops/fusion/patterns/norms.h"
+#include "runtime/base/bad_alloc.h"
 
 namespace headway {
 namespace fusion {
@@ -99,9 +100,11 @@ class Passes {
 }  // namespace
 }  // namespace fusion
 
-Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) {
+Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) try {
   FusionReport unread;
   return fusion::Passes(graph, registry, report != nullptr ? report : &unread).run();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

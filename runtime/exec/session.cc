@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/exec/execute.h"
 #include "runtime/exec/explain.h"
@@ -73,18 +74,18 @@ struct Session::Impl {
 };
 
 Session::Session(Graph graph, const Registry& registry, const SessionOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(graph), registry, options)) {}
+    : impl_(translate_bad_alloc([&] { return std::make_unique<Impl>(std::move(graph), registry, options); })) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
 const Graph& Session::graph() const { return impl_->graph; }
 
 std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs) const {
-  return impl_->plan(inputs)->output_infos();
+  return translate_bad_alloc([&] { return impl_->plan(inputs)->output_infos(); });
 }
 
 void Session::run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
-                  Profiler* profiler) const {
+                  Profiler* profiler) const try {
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
@@ -92,10 +93,12 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
   check_outputs(impl_->graph, plan->output_infos(), inputs, outputs);
   RunLease lease(std::move(plan), threads.workers());
   execute(impl_->graph, &lease, {inputs, outputs, threads, profiler, impl_->zones});
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
-                                 Profiler* profiler) const {
+                                 Profiler* profiler) const try {
   const auto plan = impl_->plan(inputs);
   std::vector<Tensor> tensors;
   std::vector<TensorView> views;
@@ -105,11 +108,13 @@ std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const 
   }
   run(inputs, views, threads, profiler);
   return tensors;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 std::string Session::explain(std::span<const TensorInfo> inputs, int workers) const {
   require(workers >= 1, "workers is ", workers, ", expected 1 or more");
-  return explain_plan(impl_->graph, *impl_->plan(inputs), workers);
+  return translate_bad_alloc([&] { return explain_plan(impl_->graph, *impl_->plan(inputs), workers); });
 }
 
 }  // namespace headway

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "headway/error.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/profile/profiler_worker.h"
 
@@ -49,13 +50,15 @@ void Recording::add(const Zone& zone, std::uint64_t begin_ticks, std::uint64_t b
   }
 }
 
-Profiler::Profiler(const Options& options) : start_ticks_(0) {
+Profiler::Profiler(const Options& options) try : start_ticks_(0) {
   require(options.workers >= 1, "workers is ", options.workers, ", expected 1 or more");
   for (int i = 0; i < options.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(options.trace_events_per_worker));
   }
   nanoseconds_per_tick();  // calibrate now, not inside somebody's measurement
   start_ticks_ = ticks_now();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 Profiler::~Profiler() = default;

@@ -31,7 +31,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_bytes_(bytes) {
   const bool huge = bytes >= kHugePage;
   void* memory = nullptr;
   if (posix_memalign(&memory, huge ? kHugePage : kAlignment, bytes) != 0) {
-    fail(ErrorCode::kUnsupported, "cannot allocate ", bytes, " bytes");
+    fail(ErrorCode::kOutOfMemory, "cannot allocate ", bytes, " bytes");
   }
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // A hint: without it 4 KiB pages cost page faults on first use and TLB misses ever after. Refusal is no error.

@@ -7,8 +7,8 @@
 #include <new>
 
 #include "headway/error.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
-#include "runtime/base/out_of_memory.h"
 #include "runtime/threads/guarded_tasks.h"
 #include "runtime/threads/task_shares.h"
 #include "runtime/threads/thread_pool.h"

@@ -47,7 +47,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"runtime/include/headway/graph.h", "runtime/include/headway/operator.h", "runtime/include/headway/session.h"},
      Patterns{"runtime/", "ops/include/headway/register_ops.h", "ops/include/headway/fusion.h"} + kGraphRooms},
     {{"runtime/include/"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
-    {{"runtime/base/check.h"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
+    {{"runtime/base/check.h", "runtime/base/bad_alloc.h"}, {"runtime/", "ops/", "tools/", "perf/", "tests/"}},
     {{"runtime/base/"}, Patterns{"runtime/"} + kOutside},
     {{"runtime/onnx/"}, Patterns{"runtime/onnx/"} + kOutside},
     {{"runtime/"},

@@ -1,5 +1,5 @@
-// See out_of_memory.h.
-#include "runtime/base/out_of_memory.h"
+// See bad_alloc.h.
+#include "runtime/base/bad_alloc.h"
 
 #include <exception>
 
