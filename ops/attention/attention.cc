@@ -8,6 +8,7 @@
 #include "ops/attention/check_args.h"
 #include "ops/attention/implementation.h"
 #include "ops/attention/spec.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -89,7 +90,7 @@ struct Attention::Impl {
 };
 
 Attention::Attention(const AttentionSpec& spec, const AttentionOptions& options)
-    : impl_(std::make_unique<const Impl>(spec, options)) {}
+    : impl_(translate_bad_alloc([&] { return std::make_unique<const Impl>(spec, options); })) {}
 Attention::~Attention() = default;
 Attention::Attention(Attention&&) noexcept = default;
 Attention& Attention::operator=(Attention&&) noexcept = default;
@@ -104,7 +105,8 @@ std::string Attention::explain() const {
 
 std::size_t Attention::workspace_bytes(int workers) const { return impl_->implementation->workspace_bytes(workers); }
 
-void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const {
+void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const
+    try {
   const AttentionSpec& spec = impl_->spec;
   check_args(spec, args);
   if (const std::size_t bytes = workspace_bytes(threads.workers()); bytes > 0) {
@@ -116,6 +118,8 @@ void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threa
   if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
   if (spec.key_len == 0) return write_no_keys(args.out);
   impl_->implementation->run(args, workspace, threads, profiler);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -15,6 +15,7 @@
 #include "ops/fusion/patterns/activations.h"
 #include "ops/fusion/patterns/linear.h"
 #include "ops/fusion/patterns/norms.h"
+#include "runtime/base/bad_alloc.h"
 
 namespace headway {
 namespace fusion {
@@ -103,12 +104,14 @@ class Passes {
 }  // namespace
 }  // namespace fusion
 
-Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) {
+Graph fuse(const Graph& graph, const Registry& registry, FusionReport* report) try {
   // What a session will refuse is for the session to name.
   const auto is_known = [&](const Node& node) { return registry.find(node.op) != nullptr; };
   if (!std::all_of(graph.nodes().begin(), graph.nodes().end(), is_known)) return graph;
   FusionReport unread;
   return fusion::Passes(graph, registry, report != nullptr ? report : &unread).run();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -11,6 +11,7 @@
 #include "headway/tensor.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_version.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 
 namespace headway::onednn {
@@ -67,6 +68,11 @@ SingleThread::~SingleThread() {
   if (before_ != 1) omp_set_num_threads(before_);
 }
 
+void throw_error(const dnnl::error& error, const char* what) {
+  if (error.status == dnnl_out_of_memory) throw_out_of_memory();
+  fail(ErrorCode::kInternal, "oneDNN cannot ", what, ": ", error.what());
+}
+
 const dnnl::engine& engine() {
   static const dnnl::engine cpu = [] {
     require_same_onednn(DNNL_VERSION_MAJOR, dnnl_version()->major);
@@ -107,6 +113,7 @@ Matmul::Matmul(const MatmulDescs& descs) {
     primitive_desc_ = describe(descs);
     primitive_ = dnnl::matmul(primitive_desc_);
   } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw_out_of_memory();
     fail(ErrorCode::kInternal, "oneDNN has no matmul for operands of ", descs.a.get_size(), " and ", descs.c.get_size(),
          " bytes: ", e.what());
   }
@@ -115,11 +122,10 @@ Matmul::Matmul(const MatmulDescs& descs) {
   fill_pool();
 }
 
-Matmul::~Matmul() {
-  for (Place& place : places_) delete place.slot.load(std::memory_order_relaxed);
-}
+Matmul::Place::~Place() { delete slot.load(std::memory_order_relaxed); }
+Matmul::~Matmul() = default;
 
-std::unique_ptr<Matmul::Slot> Matmul::make_slot() const {
+std::unique_ptr<Matmul::Slot> Matmul::make_slot() const try {
   auto slot = std::make_unique<Slot>();
   slot->stream = dnnl::stream(engine());
   slot->a = memory_without_data(primitive_desc_.src_desc());
@@ -127,6 +133,8 @@ std::unique_ptr<Matmul::Slot> Matmul::make_slot() const {
   slot->c = memory_without_data(primitive_desc_.dst_desc());
   slot->scratch = memory_without_data(primitive_desc_.scratchpad_desc());
   return slot;
+} catch (const dnnl::error& e) {
+  throw_error(e, "make the memory objects of a matmul");
 }
 
 /// A slot per hardware thread, so that a warm run allocates nothing even when two workers are in the same product for
@@ -186,10 +194,11 @@ void Matmul::execute(const MatmulOperands& operands) const {
     status = dnnl_primitive_execute(primitive_.get(), slot->stream.get(), operands.bias_memory ? 5 : 4, args);
   }
   give_back(std::move(slot));
+  if (status == dnnl_out_of_memory) throw_out_of_memory();
   if (status != dnnl_success) fail(ErrorCode::kInternal, "oneDNN matmul failed with status ", status);
 }
 
-void reorder(dnnl::memory from, dnnl::memory to) {
+void reorder(dnnl::memory from, dnnl::memory to) try {
   const SingleThread guard;
   const dnnl::primitive_attr attr = attributes(false);
   const dnnl::reorder::primitive_desc desc(engine(), from.get_desc(), engine(), to.get_desc(), attr);
@@ -199,6 +208,8 @@ void reorder(dnnl::memory from, dnnl::memory to) {
   dnnl::reorder(desc).execute(stream,
                               {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch_memory}});
   stream.wait();
+} catch (const dnnl::error& e) {
+  throw_error(e, "reorder a matrix");
 }
 
 }  // namespace headway::onednn

@@ -32,6 +32,19 @@ class SingleThread {
   int before_;
 };
 
+/// Throws what a dnnl::error is as an Error: kOutOfMemory, else kInternal saying what could not be done.
+[[noreturn]] void throw_error(const dnnl::error& error, const char* what);
+
+/// Returns what `work` returns; no dnnl::error leaves it.
+template <class Work>
+decltype(auto) translate_errors(const char* what, Work&& work) {
+  try {
+    return work();
+  } catch (const dnnl::error& error) {
+    throw_error(error, what);
+  }
+}
+
 /// The process's CPU engine.
 const dnnl::engine& engine();
 
@@ -101,6 +114,7 @@ class Matmul {
   static constexpr int kPlaces = 32;
   struct alignas(64) Place {
     std::atomic<Slot*> slot{nullptr};
+    ~Place();
   };
   mutable std::array<Place, kPlaces> places_;  // a thread finds the slot it used last, without a lock
   mutable std::mutex overflow_mutex_;

@@ -130,8 +130,9 @@ std::string bf16_product_fault(const Bf16Product& product, std::int64_t depth_mu
     const Bf16Problem problem = make_problem(shape);
     std::vector<float> c(static_cast<std::size_t>(shape.rows * shape.columns), std::numeric_limits<float>::quiet_NaN());
     try {
-      product(problem, c.data());
+      translate_errors("run the products of the self-check", [&] { product(problem, c.data()); });
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::kOutOfMemory) throw;  // says nothing about the products
       return error.what();
     }
     if (std::string fault = fault_of(problem, c); !fault.empty()) return fault;

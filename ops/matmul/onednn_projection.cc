@@ -224,7 +224,7 @@ std::unique_ptr<const Projection> make_onednn_projection(const ProjectionSource&
     const std::string& refusal = onednn::packed_bf16_refusal();
     if (!refusal.empty()) fail(ErrorCode::kUnsupported, "matmul implementation 'onednn' in bf16: ", refusal);
   }
-  return std::make_unique<OnednnProjection>(source);
+  return onednn::translate_errors("make a projection", [&] { return std::make_unique<OnednnProjection>(source); });
 }
 
 }  // namespace headway

@@ -79,7 +79,8 @@ struct TileMatmulCache::Impl {
     const TileMatmulSpec spec = normalised(given);
     if (auto found = find(spec)) return found;
     // Made outside the lock: generating code takes a millisecond, which other threads need not wait for.
-    auto made = std::make_shared<const onednn::Matmul>(descs_of(spec));
+    auto made = onednn::translate_errors("make the matmul of a tile",
+                                         [&] { return std::make_shared<const onednn::Matmul>(descs_of(spec)); });
     const std::unique_lock lock(mutex);
     if (entries.size() >= capacity && entries.find(spec) == entries.end()) evict_oldest();
     Entry& entry = entries.try_emplace(spec, made).first->second;

@@ -12,6 +12,7 @@
 #include "ops/multi_head_attention/mha_spec.h"
 #include "ops/multi_head_attention/projected_layout.h"
 #include "ops/multi_head_attention/projections.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 
 namespace headway {
@@ -173,11 +174,13 @@ void MultiHeadAttention::Impl::write_output(const MultiHeadAttentionArgs& args, 
 }
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionSpec& spec, const MultiHeadAttentionWeights& weights,
-                                       const AttentionOptions& options, const MultiHeadAttention* same_weights) {
+                                       const AttentionOptions& options, const MultiHeadAttention* same_weights) try {
   const MultiHeadAttentionSpec completed = complete_spec(spec);
   check_weights(completed, weights);
   impl_ = std::make_unique<const Impl>(completed, weights, options,
                                        same_weights != nullptr ? same_weights->impl_.get() : nullptr);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 MultiHeadAttention::~MultiHeadAttention() = default;
@@ -202,7 +205,7 @@ std::string MultiHeadAttention::explain() const {
 }
 
 void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* workspace, const Threads& threads,
-                             Profiler* profiler) const {
+                             Profiler* profiler) const try {
   const Impl& m = *impl_;
   check_args(m.spec, args);
   const std::size_t bytes = m.workspace_bytes(threads.workers());
@@ -225,6 +228,8 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
   m.projections.run(rows, m.projected.in(workspace), phase, threads, profiler);
   m.core.run(m.core_args(args, workspace), phase, threads, profiler);
   m.write_output(args, workspace, threads, profiler);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

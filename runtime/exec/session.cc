@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/exec/execute.h"
 #include "runtime/exec/explain.h"
@@ -155,7 +156,7 @@ Session::Planned Session::plan(std::span<const T> inputs) const {
 }
 
 Session::Session(Graph graph, const Registry& registry, const SessionOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(graph), registry, options)) {}
+    : impl_(translate_bad_alloc([&] { return std::make_unique<Impl>(std::move(graph), registry, options); })) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
@@ -168,11 +169,11 @@ std::size_t Session::input_index(std::string_view name) const { return impl_->na
 std::size_t Session::output_index(std::string_view name) const { return impl_->names.outputs().index(name); }
 
 std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs) const {
-  return plan(inputs).plan->output_infos();
+  return translate_bad_alloc([&] { return plan(inputs).plan->output_infos(); });
 }
 
 void Session::run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
-                  Profiler* profiler) const {
+                  Profiler* profiler) const try {
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
@@ -182,10 +183,12 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
     RunLease lease(planned.plan, threads.workers());
     execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});
   });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
-                                 Profiler* profiler) const {
+                                 Profiler* profiler) const try {
   const Planned planned = plan(inputs);
   MemoryCharge charge(planned.impl.budget);
   planned.impl.with_room(planned.plan.get(), [&] { charge.add("the outputs of a run", planned.plan->output_bytes()); });
@@ -197,6 +200,8 @@ std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const 
   }
   run(inputs, views, threads, profiler);
   return tensors;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 void Session::run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
@@ -210,8 +215,10 @@ std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threa
 
 std::string Session::explain(std::span<const TensorInfo> inputs, int workers) const {
   require(workers >= 1, "workers is ", workers, ", expected 1 or more");
-  const Planned planned = plan(inputs);
-  return explain_plan(planned.impl.graph, *planned.plan, workers);
+  return translate_bad_alloc([&] {
+    const Planned planned = plan(inputs);
+    return explain_plan(planned.impl.graph, *planned.plan, workers);
+  });
 }
 
 }  // namespace headway

@@ -14,6 +14,7 @@ constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, std::string>) return "a string";
   if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "a list of integers";
   if constexpr (std::is_same_v<T, std::vector<float>>) return "a list of floats";
+  if constexpr (std::is_same_v<T, NeverHeld>) return "nothing";
 }
 
 const char* type_name(const Attribute& attribute) {

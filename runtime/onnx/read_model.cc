@@ -1,7 +1,10 @@
 // Files to models: maps, splits, parses, builds. See headway/onnx.h.
+#include <google/protobuf/arena.h>
+
 #include <limits>
 
 #include "headway/onnx.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
 #include "runtime/onnx/graph_builder.h"
@@ -35,7 +38,9 @@ OnnxModel read_model(Bytes bytes, const std::shared_ptr<const MappedFile>& file,
                      const ImportLimits& limits) {
   require(!bytes.empty(), "not an ONNX file: it is empty");
   const importer::SplitModel split = importer::split_model(bytes);
-  onnx::ModelProto proto;
+  // In an arena: protobuf loses the message that it is making when memory runs out, unless that belongs to one.
+  google::protobuf::Arena arena;
+  onnx::ModelProto& proto = *google::protobuf::Arena::CreateMessage<onnx::ModelProto>(&arena);
   require(proto.ParseFromArray(split.skeleton.data(), parsable_size(split.skeleton.size())),
           "the file is truncated or no ONNX file: protobuf cannot read it");
   require(proto.has_graph(), "not an ONNX model: it has no graph");
@@ -65,7 +70,7 @@ auto name_file(const std::string& path, Work&& work) {
 
 }  // namespace
 
-OnnxModel read_onnx(const std::string& path, const ImportLimits& limits) {
+OnnxModel read_onnx(const std::string& path, const ImportLimits& limits) try {
   const auto file = std::make_shared<const MappedFile>(path);
   return name_file(path, [&] {
     OnnxModel model = read_model(file->bytes(), file, path, limits);
@@ -73,21 +78,26 @@ OnnxModel read_onnx(const std::string& path, const ImportLimits& limits) {
     file->advise_unneeded(file->bytes());
     return model;
   });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 OnnxModel parse_onnx(std::span<const std::byte> bytes, const ImportLimits& limits) {
-  return read_model(bytes, nullptr, "", limits);
+  return translate_bad_alloc([&] { return read_model(bytes, nullptr, "", limits); });
 }
 
-OnnxTensor read_onnx_tensor(const std::string& path) {
+OnnxTensor read_onnx_tensor(const std::string& path) try {
   const MappedFile file(path);
   return name_file(path, [&] {
-    onnx::TensorProto proto;
+    google::protobuf::Arena arena;
+    onnx::TensorProto& proto = *google::protobuf::Arena::CreateMessage<onnx::TensorProto>(&arena);
     require(proto.ParseFromArray(file.bytes().data(), parsable_size(file.bytes().size())),
             "the file is truncated or no tensor: protobuf cannot read it");
     require(proto.dims_size() > 0 || proto.has_data_type(), "not a tensor: it has neither dims nor a type");
     return OnnxTensor{proto.name(), importer::read_tensor({proto})};
   });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -1,9 +1,11 @@
-// What one worker has recorded. Written by that worker alone, and alone on its cache lines.
+// What has been recorded under one worker id: by the thread that reported first, alone on its cache lines, and by all
+// others under a lock.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -31,7 +33,8 @@ struct CacheLineAllocator {
   friend bool operator==(CacheLineAllocator, CacheLineAllocator) { return true; }
 };
 
-struct alignas(64) Profiler::Worker {
+/// What one writer at a time has recorded.
+struct alignas(64) Recording {
   /// Totals of one zone. Found by address; the strings are copied, so that reading a profile needs no zone alive.
   struct Entry {
     const Zone* zone;
@@ -50,19 +53,37 @@ struct alignas(64) Profiler::Worker {
     std::uint32_t entry;
   };
 
-  explicit Worker(std::size_t trace_events) : trace_capacity(trace_events) {
+  explicit Recording(std::size_t trace_events) : trace_capacity(trace_events) {
     entries.reserve(32);
-    trace.resize(trace_events);  // touched now, so that no page fault lands in a measurement
-    trace.clear();
+    trace.reserve(trace_events);
   }
 
   void add(const Zone& zone, std::uint64_t begin_ticks, std::uint64_t busy_ticks, const Work& work, std::int64_t count);
+  void clear() {
+    entries.clear();
+    trace.clear();
+    dropped = 0;
+  }
 
   std::vector<Entry, CacheLineAllocator<Entry>> entries;
   std::vector<Event, CacheLineAllocator<Event>> trace;
   std::size_t trace_capacity;
   std::int64_t dropped = 0;
-  /// Reports by worker ids that this profiler was not made for; kept by worker 0. The only thing ever shared.
+};
+
+/// Threads that report under one worker id: in one run after another it is mostly one thread, which needs no lock; runs
+/// at the same time, and hosts' pools that change their threads, share the second recording.
+struct Profiler::Worker {
+  explicit Worker(std::size_t trace_events) : owned(trace_events), shared(trace_events) {
+    owned.trace.resize(trace_events);  // touched now, so that no page fault lands in a measurement
+    owned.trace.clear();
+  }
+
+  std::atomic<std::uint64_t> owner{0};  ///< number of the thread that reported first; 0: none yet
+  Recording owned;                      ///< the owner's
+  std::mutex mutex;
+  Recording shared;  ///< all other threads', under `mutex`
+  /// Reports by worker ids that this profiler was not made for; kept by worker 0.
   std::atomic<std::int64_t> strays{0};
 };
 

@@ -101,7 +101,7 @@ std::string Profiler::json() const {
     json += '}';
   }
   std::int64_t dropped = workers_[0]->strays.load();
-  for (const auto& worker : workers_) dropped += worker->dropped;
+  for (const auto& worker : workers_) dropped += worker->owned.dropped + worker->shared.dropped;
   json += "\n]";
   append_member("dropped", dropped, &json);
   return json + "}\n";

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "headway/safetensors.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/printable.h"
@@ -51,7 +52,7 @@ struct SafetensorsFile::Impl {
 
 SafetensorsFile::SafetensorsFile(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
-SafetensorsFile SafetensorsFile::open(const std::string& path) {
+SafetensorsFile SafetensorsFile::open(const std::string& path) try {
   auto impl = std::make_shared<Impl>(path);
   const std::span<const std::byte> bytes = impl->file.bytes();
   require(bytes.size() >= kLengthBytes, printable(path), ": file has ", bytes.size(), " bytes, expected at least ",
@@ -87,6 +88,8 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
     impl->tensors.emplace(entry.name, ConstTensorView(begin, entry.type, entry.dims));
   }
   return SafetensorsFile(std::move(impl));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 std::vector<std::string> SafetensorsFile::names() const {

@@ -4,6 +4,7 @@
 
 #include "headway/safetensors.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json_text.h"
 #include "runtime/safetensors/header.h"
@@ -59,7 +60,7 @@ std::string header_text(const std::vector<const Named*>& order, const std::map<s
 }  // namespace
 
 void write_safetensors(const std::string& path, const std::map<std::string, ConstTensorView>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata) try {
   require(tensors.count("__metadata__") == 0, "a tensor cannot be named __metadata__");
   const std::vector<const Named*> order = in_file_order(tensors);
   const std::string header = header_text(order, metadata);
@@ -82,6 +83,8 @@ void write_safetensors(const std::string& path, const std::map<std::string, Cons
     }
   }
   file.commit();
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -14,8 +14,9 @@ namespace headway::tools {
 
 void add_execution_options(CLI::App* command, ExecutionOptions* options) {
   constexpr int kMaxThreads = 1024;
-  command->add_option("--threads", options->threads, "Threads (default: one per core)")
+  command->add_option("--threads", options->threads, "Threads (default: one per CPU that may be used)")
       ->check(CLI::Range(1, kMaxThreads));
+  command->add_option("--pool", options->pool, "Who runs them: own (default), openmp or serial (also HEADWAY_POOL)");
   command->add_option("--implementation", options->implementation,
                       "Force an attention implementation, of those that info lists (also HEADWAY_ATTENTION)");
   command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
@@ -30,6 +31,22 @@ void add_memory_option(CLI::App* command, std::optional<std::size_t>* limit_byte
       ->transform(CLI::AsSizeValue(true));
 }
 
+namespace {
+
+Threads threads_of(const ExecutionOptions& options) {
+  const char* variable = std::getenv("HEADWAY_POOL");
+  const bool by_option = !options.pool.empty();
+  const std::string pool = by_option ? options.pool : variable != nullptr && *variable != 0 ? variable : "own";
+  if (pool == "own") return Threads::pool(options.threads);
+  if (pool == "openmp") return Threads::openmp(options.threads);
+  require(pool == "serial", by_option ? "--pool" : "HEADWAY_POOL", " is '", pool,
+          "', expected one of own, openmp, serial");
+  require(options.threads <= 1, "--threads is ", options.threads, ", expected 1 with a serial pool");
+  return Threads::serial();
+}
+
+}  // namespace
+
 Execution start(const ExecutionOptions& options) {
   if (!options.simd.empty()) cap_simd_target(options.simd);
   const char* variable = std::getenv("HEADWAY_ATTENTION");
@@ -42,7 +59,7 @@ Execution start(const ExecutionOptions& options) {
     require(std::find(known.begin(), known.end(), forced) != known.end(),
             by_option ? "--implementation" : "HEADWAY_ATTENTION", " is '", forced, "', expected one of ", list);
   }
-  return {Threads::openmp(options.threads), {options.implementation}, !forced.empty()};
+  return {threads_of(options), {options.implementation}, !forced.empty()};
 }
 
 }  // namespace headway::tools

@@ -15,12 +15,13 @@ class App;
 namespace headway::tools {
 
 struct ExecutionOptions {
-  int threads = 0;  ///< 0: OpenMP's default
+  int threads = 0;   ///< 0: the pool's default
+  std::string pool;  ///< own, openmp or serial; empty: HEADWAY_POOL, else own
   std::string implementation;
   std::string simd;
 };
 
-/// Adds --threads, --implementation and --simd.
+/// Adds --threads, --pool, --implementation and --simd.
 void add_execution_options(CLI::App* command, ExecutionOptions* options);
 
 /// Adds --memory-limit, in bytes or with a unit.

@@ -98,7 +98,8 @@ class Canonicaliser {
       if (bytes != 0) plan->run({threads, workspace.data(), nullptr}, inputs, views);
       folded_bytes_ += bytes;
       for (std::size_t k = 0; k < results.size(); ++k) make_constant(one.outputs[k], results[k]);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kOutOfMemory) throw;
       return false;  // the session says what is wrong, with the node's name
     }
     return true;

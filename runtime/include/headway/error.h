@@ -17,6 +17,9 @@ enum class ErrorCode {
   kOutOfMemory,      ///< memory that cannot be had; the message has the number of bytes
 };
 
+// Importing, fusing, planning, running, reading and writing report std::bad_alloc as kOutOfMemory and leave every
+// object as it was. Building a Graph or a Registry and making texts may let std::bad_alloc itself through.
+
 /// What every function of the library throws. The message names the argument and both numbers ("mask has 36 keys,
 /// expected key_len = 32"), is one line, and does not end in a full stop.
 class HEADWAY_API Error : public std::runtime_error {

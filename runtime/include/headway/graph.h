@@ -16,7 +16,7 @@ namespace headway {
 
 /// A size, or the name of one that is known only at run time. Equal names are expected to be equal sizes: a run in
 /// which they are not takes the graph that this one was rewritten from.
-using SymbolicDim = std::variant<std::int64_t, std::string>;
+using SymbolicDim = std::variant<std::int64_t, std::string, NeverHeld>;
 
 /// Identifies a value of one graph. kNoValue stands for an optional input left out or an output nobody wants.
 using ValueId = std::int32_t;

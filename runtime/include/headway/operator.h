@@ -19,8 +19,18 @@
 
 namespace headway {
 
+/// The last alternative of our variants, held by none of them. libstdc++ takes a variant of strings and vectors alone
+/// for one that is never empty, and crashes (GCC 12) in the destructor of a copy that memory ran out for.
+struct NeverHeld {
+  NeverHeld() = delete;
+  NeverHeld(const NeverHeld&) noexcept {}  // not the trivial one, which would change nothing
+  NeverHeld& operator=(const NeverHeld&) noexcept { return *this; }
+  friend bool operator==(const NeverHeld&, const NeverHeld&) { return true; }
+};
+
 /// One attribute of a node.
-using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>>;
+using Attribute =
+    std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, NeverHeld>;
 
 /// A node's attributes by name. Typed look-ups throw kInvalidArgument naming the attribute and both types.
 class HEADWAY_API Attributes {

@@ -38,13 +38,16 @@ HEADWAY_API std::uint64_t ticks_now();
 /// Nanoseconds of one tick, measured once per process against steady_clock.
 HEADWAY_API double nanoseconds_per_tick();
 
-/// Collects what zones took. Reports of distinct workers may come at once; reading (rows, table, json, chrome_trace)
-/// and clear() want nobody to report meanwhile. A worker's memory is some hundred bytes a zone and 56 a trace event.
+/// Collects what zones took. Any number of threads and runs may report at once and nothing is lost, under equal worker
+/// ids too: the thread that was first to report under an id does so without a lock, others with one. Reading (rows,
+/// table, json, chrome_trace) and clear() need the runs over. A worker's memory is some hundred bytes per zone and 56
+/// per trace event.
 class HEADWAY_API Profiler {
  public:
   struct Options {
     int workers = 1;                          ///< worker ids that may report
-    std::size_t trace_events_per_worker = 0;  ///< 0: totals only; beyond it events are dropped and counted
+    std::size_t trace_events_per_worker = 0;  ///< 0: totals only; beyond it events are dropped and counted.
+                                              ///< Threads that share a worker id have as many again together
   };
   /// Throws kInvalidArgument unless there is at least one worker.
   explicit Profiler(const Options& options);
@@ -55,7 +58,8 @@ class HEADWAY_API Profiler {
   /// Worker ids that may report. Reports of others are dropped and counted.
   int workers() const;
   /// Adds a stretch [begin, end) of ticks to `zone` as seen by `worker`. `count` tells how many pieces it stands for.
-  /// Touches only the worker's own memory; allocates nothing once the zone is known to that worker.
+  /// Touches only the worker's own memory while one thread reports as that worker; allocates nothing once the zone is
+  /// known to it. Must not throw, so a report that there is no memory for is dropped and counted.
   void add(int worker, const Zone& zone, std::uint64_t begin_ticks, std::uint64_t end_ticks, const Work& work,
            std::int64_t count = 1);
   /// Adds time that is spread over [begin, end) in pieces too short to report one by one. Totals count `busy_ticks`;

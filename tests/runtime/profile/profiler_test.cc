@@ -248,5 +248,47 @@ TEST(Profiler, WorkersOnManyThreads) {
   EXPECT_EQ(json::parse(profiler.json())["dropped"], 4 * 900);
 }
 
+TEST(Profiler, RunsAtOnceLoseNothing) {
+  constexpr int kCallers = 8, kReports = 100000;
+  Profiler profiler({2, 50});
+  std::vector<std::thread> team;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    team.emplace_back([&] {
+      for (int i = 0; i < kReports; ++i) {
+        profiler.add(0, kScores, 10, 11, {1, 2, 3, 4});
+        profiler.add(i % 2, kSoftmax, 20, 22, {0, 0, 1, 0}, 2);
+      }
+    });
+  }
+  for (std::thread& thread : team) thread.join();
+  const auto rows = profiler.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].count, kCallers * kReports);
+  EXPECT_EQ(rows[0].work.flops_nominal, kCallers * kReports);
+  EXPECT_EQ(rows[0].work.bytes, 4 * kCallers * kReports);
+  EXPECT_EQ(rows[1].count, 2 * kCallers * kReports);
+  EXPECT_EQ(rows[1].work.exps, kCallers * kReports);
+  const double tick = nanoseconds_per_tick() * 1e-9;
+  EXPECT_NEAR(rows[1].seconds, 2 * kCallers * kReports * tick, 1e-9);
+  EXPECT_NEAR(rows[1].seconds_max, kCallers * kReports * tick, 1e-9) << "all that was reported as one worker";
+  const auto events = json::parse(profiler.chrome_trace())["traceEvents"].size() - 2;
+  EXPECT_LE(events, 4 * 50u);
+  EXPECT_EQ(json::parse(profiler.json())["dropped"], 2 * kCallers * kReports - static_cast<int>(events));
+  profiler.clear();
+  EXPECT_TRUE(profiler.rows().empty());
+  EXPECT_EQ(json::parse(profiler.chrome_trace())["traceEvents"].size(), 2u);
+}
+
+TEST(Profiler, AWorkerOnOneThreadAfterAnother) {
+  Profiler profiler({1, 10});
+  for (int run = 0; run < 3; ++run) {
+    std::thread([&] { profiler.add(0, kScores, 100, 200, {1, 0, 0, 0}); }).join();
+  }
+  ASSERT_EQ(profiler.rows().size(), 1u);
+  EXPECT_EQ(profiler.rows()[0].count, 3);
+  EXPECT_NEAR(profiler.rows()[0].seconds_max, 300 * nanoseconds_per_tick() * 1e-9, 1e-15);
+  EXPECT_EQ(json::parse(profiler.chrome_trace())["traceEvents"].size(), 1u + 3u);
+}
+
 }  // namespace
 }  // namespace headway

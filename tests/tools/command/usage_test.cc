@@ -55,6 +55,30 @@ TEST(Command, ForcedByEnvironmentIsChecked) {
   EXPECT_NE(result.error.find("HEADWAY_ATTENTION is 'magic'"), std::string::npos) << result.error;
 }
 
+TEST(Command, PoolsAreChosenAndGiveTheSameBits) {
+  const CommandFolder folder;
+  const std::string sizes = "profile --embed-dim 64 --seq 40 --heads 4 --rounds 1 ";
+  expect_refused(folder, sizes + "--pool magic", "--pool is 'magic', expected one of own, openmp, serial");
+  expect_refused(folder, sizes + "--pool serial --threads 2", "--threads is 2, expected 1 with a serial pool");
+  const CommandResult result = folder.run(sizes, "HEADWAY_POOL=magic");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.error.find("HEADWAY_POOL is 'magic'"), std::string::npos) << result.error;
+
+  const Tensor input = varied({2, 9, 16}, 1), in_weight = varied({48, 16}, 2), out_weight = varied({16, 16}, 3);
+  save(folder, "input.safetensors", {{"query", &input}});
+  save(folder, "weights.safetensors", {{"in_proj_weight", &in_weight}, {"out_proj.weight", &out_weight}});
+  const std::string attend =
+      "attend --input input.safetensors --weights weights.safetensors --heads 4 --no-weights --out out.safetensors ";
+  std::vector<float> expected;
+  for (const char* how : {"--pool serial", "--threads 3", "--pool openmp --threads 3", "--pool own --threads 2"}) {
+    const CommandResult ran = folder.run(attend + how);
+    ASSERT_EQ(ran.exit_code, 0) << how << ran.error;
+    const std::vector<float> out = load(folder, "out.safetensors", "output");
+    if (expected.empty()) expected = out;
+    EXPECT_EQ(out, expected) << how;
+  }
+}
+
 TEST(Command, InfoNamesMachineAndPeaks) {
   const CommandFolder folder;
   const CommandResult result = folder.run("info --threads 1 --json info.json");
