@@ -31,9 +31,11 @@ if(HEADWAY_ONNX)
   include(HeadwayOnnx)
 endif()
 
-if(HEADWAY_BUILD_TOOLS)
+if(HEADWAY_BUILD_TOOLS OR HEADWAY_BUILD_TESTS)
   headway_find_or_fetch(CLI11::CLI11 PACKAGE CLI11 VERSIONS 2.1 SOURCE_TARGET CLI11
     REPOSITORY https://github.com/CLIUtils/CLI11.git TAG v2.4.2)
+endif()
+if(HEADWAY_BUILD_TOOLS)
   headway_find_or_fetch(fmt::fmt PACKAGE fmt VERSIONS 9 10 11 12 SOURCE_TARGET fmt
     REPOSITORY https://github.com/fmtlib/fmt.git TAG 10.2.1)
 endif()

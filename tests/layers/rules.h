@@ -34,7 +34,8 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     // Libraries, each in its quarantine.
     {{"hwy/"}, {"ops/simd/", "tools/measure/peak/"}},
     {{"dnnl", "oneapi/"}, {"ops/matmul/"}},
-    {{"google/protobuf/", "onnx/", "*.pb.h"}, {"runtime/onnx/", "tests/runtime/onnx/", "tests/ops/model/"}},
+    {{"google/protobuf/", "onnx/", "*.pb.h"},
+     {"runtime/onnx/", "tests/runtime/onnx/", "tests/ops/model/", "tests/fuzz/"}},
     {{"omp.h"}, Patterns{"runtime/threads/", "ops/matmul/"} + kOutside},
     {{"CLI/", "nlohmann/", "fmt/"}, kOutside},
     {{"gtest/", "gmock/", "headway_test_paths.h"}, {"tests/"}},

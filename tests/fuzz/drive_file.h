@@ -1,0 +1,17 @@
+// What a reader makes of a file's bytes: read whole, or refused with an Error. Decides what counts as a finding.
+#pragma once
+
+#include <string>
+
+namespace headway::fuzz {
+
+enum class FileKind { kSafetensors, kNpy, kOnnxTensor };
+
+/// By the ending of its name: .safetensors, .npy, .pb; anything else counts as .pb.
+FileKind kind_of(const std::string& path);
+
+/// Reads every tensor to its last byte. `refused` tells whether an Error was thrown. Returns the finding, empty when
+/// there is none: another exception, an Error of kInternal, a message that is not one line of at most 300 characters.
+std::string drive_file(FileKind kind, const std::string& bytes, bool* refused);
+
+}  // namespace headway::fuzz

@@ -1,0 +1,196 @@
+// See drive_model.h.
+#include "tests/fuzz/drive_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include "headway/fusion.h"
+#include "headway/onnx.h"
+#include "headway/register_ops.h"
+#include "headway/session.h"
+#include "tests/fuzz/dice.h"
+#include "tests/fuzz/message_rule.h"
+#include "tools/conformance/compare_values.h"
+
+namespace headway::fuzz {
+namespace {
+
+constexpr std::int64_t kMaxElements = 1 << 14;  // of all inputs
+
+const Registry& registry() {
+  static const Registry* const all = [] {
+    auto* made = new Registry;
+    register_ops(made);
+    return made;
+  }();
+  return *all;
+}
+
+/// What came of one way: an Error or tensors.
+struct Outcome {
+  std::optional<std::vector<Tensor>> outputs;
+  std::string refusal;
+  std::string finding;
+};
+
+template <class Work>
+Outcome guarded(const Work& work) {
+  Outcome outcome;
+  try {
+    outcome.outputs = work();
+  } catch (const Error& error) {
+    outcome.refusal = error.what();
+    outcome.finding = broken_message_rule(error);
+  } catch (const std::exception& other) {
+    outcome.finding = std::string("exception that is no Error: ") + other.what();
+  }
+  return outcome;
+}
+
+/// Dims for every input: named ones from "n5", which generated models write, else 2; false when they are too large.
+bool input_dims(const Graph& graph, std::vector<Dims>* all) {
+  std::int64_t total = 0;
+  for (const GraphInput& input : graph.inputs()) {
+    Dims dims;
+    std::int64_t count = 1;
+    for (const SymbolicDim& dim : input.dims) {
+      std::int64_t size = 2;
+      if (const auto* number = std::get_if<std::int64_t>(&dim)) {
+        size = *number;
+      } else {
+        const auto& name = std::get<std::string>(dim);
+        if (name.size() == 2 && name[0] == 'n' && name[1] >= '0' && name[1] <= '9') size = name[1] - '0';
+      }
+      if (size < 0 || size > kMaxElements) return false;
+      dims.push_back(size);
+      count *= size;
+      if (count > kMaxElements) return false;
+    }
+    total += count;
+    all->push_back(dims);
+  }
+  return total <= kMaxElements;
+}
+
+template <class T>
+void fill_small(Dice* dice, Tensor* tensor) {
+  T* data = tensor->data<T>();
+  for (std::int64_t i = 0; i < tensor->count(); ++i) data[i] = static_cast<T>(dice->between(0, 3));
+}
+
+std::vector<Tensor> random_inputs(const Graph& graph, const std::vector<Dims>& dims, std::uint64_t seed) {
+  Dice dice(seed);
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    Tensor tensor(graph.inputs()[i].type, dims[i]);
+    switch (tensor.type()) {
+      case DataType::kF32:
+        for (std::int64_t k = 0; k < tensor.count(); ++k) tensor.data<float>()[k] = dice.unit();
+        break;
+      case DataType::kI64:
+        fill_small<std::int64_t>(&dice, &tensor);
+        break;
+      case DataType::kI32:
+        fill_small<std::int32_t>(&dice, &tensor);
+        break;
+      default:
+        break;  // zeros
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Outcome run(const std::string& bytes, std::uint64_t seed, bool fused, std::int64_t* groups) {
+  return guarded([&] {
+    OnnxModel model = parse_onnx(std::as_bytes(std::span(bytes.data(), bytes.size())));
+    std::vector<Dims> dims;
+    const bool small = input_dims(model.graph, &dims);
+    FusionReport report;
+    if (fused) model.graph = fuse(model.graph, registry(), &report);
+    *groups = static_cast<std::int64_t>(report.fused.size());
+    const Session session(std::move(model.graph), registry());
+    std::vector<Tensor> outputs;
+    if (!small) return outputs;
+    const std::vector<Tensor> inputs = random_inputs(session.graph(), dims, seed);
+    std::vector<TensorInfo> infos;
+    std::vector<ConstTensorView> views;
+    for (const Tensor& input : inputs) {
+      views.push_back(input.view());
+      infos.push_back({input.type(), input.dims(), true});
+    }
+    session.explain(infos, 1);
+    return session.run(views, Threads::serial());
+  });
+}
+
+/// Largest |value| that is finite, of both: the scale that differences are held against.
+double scale_of(const std::vector<double>& a, const std::vector<double>& b) {
+  double scale = 1e-3;
+  for (const auto* list : {&a, &b}) {
+    for (const double value : *list) {
+      if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
+    }
+  }
+  return scale;
+}
+
+/// Empty when the outputs agree. Where a number is not finite fusion may lose or gain it (an overflow in between), so
+/// only finite pairs and equal kinds count; but a NaN against a small number is a difference.
+std::string difference(const Tensor& unfused, const Tensor& fused, std::size_t output) {
+  std::ostringstream text;
+  text << "output " << output << ": ";
+  if (unfused.type() != fused.type() || unfused.dims() != fused.dims()) {
+    text << type_name(unfused.type()) << ' ' << unfused.dims() << " unfused, " << type_name(fused.type()) << ' '
+         << fused.dims() << " fused";
+    return text.str();
+  }
+  const std::vector<double> a = tools::values_of(unfused.view());
+  const std::vector<double> b = tools::values_of(fused.view());
+  const double scale = scale_of(a, b);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const bool both = std::isfinite(a[i]) && std::isfinite(b[i]);
+    const bool same_kind = std::isnan(a[i]) ? std::isnan(b[i]) : a[i] == b[i];
+    if (both ? std::abs(a[i] - b[i]) <= 1e-3 * scale : same_kind) continue;
+    text << "element " << i << " is " << a[i] << " unfused, " << b[i] << " fused, largest " << scale;
+    return text.str();
+  }
+  return {};
+}
+
+}  // namespace
+
+DriveResult drive_model(const std::string& bytes, std::uint64_t seed) {
+  DriveResult result;
+  std::int64_t none = 0;
+  const Outcome plain = run(bytes, seed, false, &none);
+  const Outcome fused = run(bytes, seed, true, &result.fused);
+  result.ran = plain.outputs.has_value();
+  result.refusal = plain.refusal;
+  result.finding = !plain.finding.empty()   ? "unfused: " + plain.finding
+                   : !fused.finding.empty() ? "fused: " + fused.finding
+                                            : std::string();
+  if (!result.finding.empty()) return result;
+  if (plain.refusal != fused.refusal) {
+    result.finding = "unfused: " + (plain.refusal.empty() ? "ran" : plain.refusal) +
+                     "; fused: " + (fused.refusal.empty() ? "ran" : fused.refusal);
+    return result;
+  }
+  if (!plain.outputs) return result;
+  if (plain.outputs->size() != fused.outputs->size()) {
+    result.finding = "numbers of outputs differ";
+    return result;
+  }
+  for (std::size_t i = 0; i < plain.outputs->size() && result.finding.empty(); ++i) {
+    result.finding = difference((*plain.outputs)[i], (*fused.outputs)[i], i);
+  }
+  return result;
+}
+
+}  // namespace headway::fuzz

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Every part of the harness for as long as one likes: run.sh SECONDS [FIRST]. Builds headway_fuzz under ASan and UBSan,
+# divides the time among its modes, and begins at case FIRST (default: the seconds since 1970, so that every night tries
+# other cases). Findings are printed with a command that reproduces them; exit code 1 when there was one.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+seconds=${1:?usage: tests/fuzz/run.sh SECONDS [FIRST]}
+first=${2:-$(date +%s)}
+
+tools/install_packages.sh >&2
+cmake --preset asan-ubsan >/dev/null
+cmake --build --preset asan-ubsan --target headway_fuzz >/dev/null
+fuzz=build/asan-ubsan/bin/headway_fuzz
+corpora=(--corpus tests/fixtures --corpus tests/fuzz/corpus)
+if [[ -d ../shared/data ]]; then corpora+=(--corpus ../shared/data); fi
+
+status=0
+for mode in graphs spoiled models files; do
+  arguments=()
+  if [[ $mode == models || $mode == files ]]; then arguments=("${corpora[@]}"); fi
+  echo "== $mode from case $first, $((seconds / 4)) s"
+  "$fuzz" "$mode" --first "$first" --count 1000000000 --seconds $((seconds / 4)) "${arguments[@]}" || status=1
+done
+exit $status
