@@ -145,7 +145,7 @@ TEST_F(View, TypedAccessRefusesOtherTypes) {
   expect_contains(error_of([&] { view_.as<double>(); }), "tensor is f32, expected f64");
 }
 
-TEST(View, OfTypedMemoryWithStrides) {
+TEST_F(View, OfTypedMemoryWithStrides) {
   const float table[6] = {0, 1, 2, 3, 4, 5};
   const ConstTensorView columns = view_of(table, {3, 2}, {1, 3});
   EXPECT_EQ(elements(columns), (std::vector<float>{0, 3, 1, 4, 2, 5}));
