@@ -83,9 +83,10 @@ void InputRules::check_shapes(const Graph& graph, std::span<const T> inputs) con
       }
       // The first place of a name lies here or before, so its rank has been checked.
       const std::int64_t expected = inputs[axes[a].input].dims[axes[a].axis];
-      require(size == expected, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size, ", expected ",
-              Quoted{*axes[a].name}, " = ", expected, " as in input ", Quoted{input_name(graph, axes[a].input)},
-              " axis ", axes[a].axis);
+      if (size == expected) continue;
+      fail(ErrorCode::kInvalidArgument, "input ", Quoted{input_name(graph, i)}, " axis ", a, " is ", size,
+           ", expected ", printable(*axes[a].name), " = ", expected, " as in input ",
+           Quoted{input_name(graph, axes[a].input)}, " axis ", axes[a].axis);
     }
     element_count(input.dims);
   }
