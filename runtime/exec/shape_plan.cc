@@ -61,6 +61,7 @@ NodeCase ShapePlan::node_case(std::size_t node, const Registry& registry) const 
 void ShapePlan::infer_nodes(const Registry& registry) {
   ReaderCounts readers(graph_, [&](std::size_t i) { return roles_[i] == NodeRole::kRuns; });
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+    if (roles_[i] == NodeRole::kUnused) infer_unneeded(i, registry);
     if (roles_[i] != NodeRole::kRuns) continue;
     const Node& node = graph_.nodes()[i];
     if (guard_state(node, [&](ValueId value) { return known_.unaligned_view(value); }) == GuardState::kFail) {
@@ -69,6 +70,16 @@ void ShapePlan::infer_nodes(const Registry& registry) {
     }
     infer_one(i, registry);
     if (roles_[i] == NodeRole::kFolded) readers.folded(node, &known_);
+  }
+}
+
+/// For explain() only. What such a node reads may be unknown, since nothing is folded for it, and it need not be right.
+void ShapePlan::infer_unneeded(std::size_t index, const Registry& registry) {
+  try {
+    const std::vector<TensorInfo> outputs = infer_node(node_case(index, registry));
+    for (std::size_t k = 0; k < outputs.size(); ++k) infos_[graph_.nodes()[index].outputs[k]] = outputs[k];
+  } catch (const Error&) {
+    return;  // its outputs stay absent
   }
 }
 

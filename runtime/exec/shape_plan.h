@@ -80,6 +80,7 @@ class ShapePlan {
   NodeCase node_case(std::size_t node, const Registry& registry) const;
   void infer_nodes(const Registry& registry);
   void infer_one(std::size_t node, const Registry& registry);
+  void infer_unneeded(std::size_t node, const Registry& registry);
   void mark_unused();
   void plan_nodes(const Registry& registry, const ConstantTable& fixed, const ShapePlan* sibling);
   void plan_values();

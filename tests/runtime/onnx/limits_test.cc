@@ -165,7 +165,8 @@ TEST(NodeOrder, OnlyWhatMustMoveMoves) {
   add_node(graph, "Late", {"x"}, {"late"});
   add_node(graph, "E", {"d"}, {"e"});
   std::string order;
-  for (const Node& node : parse_onnx(bytes_of(model)).graph.nodes()) order += node.op;
+  const OnnxModel read = parse_onnx(bytes_of(model));
+  for (const Node& node : read.graph.nodes()) order += node.op;
   EXPECT_EQ(order, "ABCLateDE");
 }
 
@@ -188,7 +189,8 @@ TEST(NodeOrder, InFunctionsAndBranches) {
   }
   add_call(graph->mutable_node(), "F", {"x"}, {"called"});
   std::string order;
-  for (const Node& node : parse_onnx(bytes_of(model)).graph.nodes()) order += node.op + ' ';
+  const OnnxModel read = parse_onnx(bytes_of(model));
+  for (const Node& node : read.graph.nodes()) order += node.op + ' ';
   EXPECT_EQ(order, "First Second Inner Outer Inner Outer If ");
 }
 
