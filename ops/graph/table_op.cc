@@ -12,7 +12,11 @@ class FunctionOp final : public Operator {
  public:
   FunctionOp(const char* op_name, OpFunctions functions) : name_(op_name), functions_(std::move(functions)) {}
   std::string_view name() const override { return name_; }
-  Inferred infer(const InferContext& node) const override { return functions_.infer(name_, node); }
+  Inferred infer(const InferContext& node) const override {
+    Inferred outputs = functions_.infer(name_, node);
+    check_outputs(name_, node, static_cast<int>(outputs.size()));
+    return outputs;
+  }
   int aliased_input(const NodeContext& node, std::span<const TensorInfo> outputs) const override {
     return functions_.aliased_input ? functions_.aliased_input(node, Infos(outputs.begin(), outputs.end())) : -1;
   }

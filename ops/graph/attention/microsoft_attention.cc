@@ -85,7 +85,12 @@ void read_past(const InferContext& node, bool present, MicrosoftSizes* s) {
   const bool has_past = has_input(node, kPast);
   require(!(has_past || present) || may_equal(s->head_dim, s->value_head_dim), kOp,
           " has a past or a present and heads ", s->head_dim, " and ", s->value_head_dim, " wide, expected the same");
-  if (!has_past || !node.inputs[kPast].dims) return;
+  if (!has_past) return;
+  if (!node.inputs[kPast].dims) {
+    s->past = node.unknown_size(6);
+    s->key_len = sum_of(node, s->past, s->key_len);
+    return;
+  }
   const DimList& past = *node.inputs[kPast].dims;
   require(past.size() == 5, kOp, " past has rank ", past.size(), ", expected 5");
   s->past = past[3];

@@ -78,9 +78,15 @@ struct Sizes {
 
 /// A mask may be what a batch, a head or a query comes from, as in a sum with the scores.
 void join_mask(const InferContext& node, Sizes* sizes) {
-  if (!has_input(node, kAt.mask) || !node.inputs[kAt.mask].dims) return;
-  const DimList& mask = *node.inputs[kAt.mask].dims;
+  if (!has_input(node, kAt.mask)) return;
   Dim* const axes[] = {&sizes->query_len, &sizes->num_heads, &sizes->batch};
+  if (!node.inputs[kAt.mask].dims) {
+    for (std::size_t i = 0; i < 3 && broadcasts(node); ++i) {
+      if (axes[i]->is(1)) *axes[i] = node.unknown_size(static_cast<std::int64_t>(i));
+    }
+    return;
+  }
+  const DimList& mask = *node.inputs[kAt.mask].dims;
   for (std::size_t i = 0; i < 3 && i + 2 <= mask.size(); ++i) {
     const Dim& given = mask[mask.size() - 2 - i];
     if (!broadcasts(node)) break;
@@ -94,7 +100,7 @@ Dim query_heads(const InferContext& node, const Dim& query, const Dim& kv) {
   if (!broadcasts(node)) return query;
   if (query.is(1)) return kv;
   const bool certain = query.is_number() || kv.is(1) || kv == query;
-  return certain ? query : node.unknown_size(1);
+  return certain ? query : node.unknown_size(3);
 }
 
 /// nullopt where a rank is not known.

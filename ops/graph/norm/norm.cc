@@ -231,6 +231,7 @@ void check_affine(const char* op, const InferContext& node, std::size_t input) {
   if (!node.inputs[0].dims || !node.inputs[input].dims) return;
   const DimList& x = *node.inputs[0].dims;
   const DimList& given = *node.inputs[input].dims;
+  broadcast(op, node, node.inputs[0].dims, node.inputs[input].dims);
   require(may_broadcast_to(given, x), op, " input ", input, " has dims ", given, ", expected to broadcast to ", x);
 }
 

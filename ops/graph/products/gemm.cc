@@ -56,6 +56,7 @@ Inferred infer(const char* op, const InferContext& node) {
           " to be equal");
   out.dims = DimList{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
   if (has_input(node, 2) && node.inputs[2].dims) {
+    broadcast(op, node, out.dims, node.inputs[2].dims);
     require(may_broadcast_to(*node.inputs[2].dims, *out.dims), op, " input 2 has dims ", *node.inputs[2].dims,
             ", expected to broadcast to ", *out.dims);
   }
