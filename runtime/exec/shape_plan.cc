@@ -275,7 +275,7 @@ std::size_t ShapePlan::state_bytes() const {
 std::size_t ShapePlan::workspace_bytes(int workers) const {
   std::size_t bytes = 0;
   for (const Step& step : steps_) {
-    if (step.plan) bytes = std::max(bytes, step.plan->workspace_bytes(workers));
+    if (step.plan && !step.empty) bytes = std::max(bytes, step.plan->workspace_bytes(workers));
   }
   return bytes;
 }

@@ -134,7 +134,7 @@ TEST(Folding, WhatOnlyFoldedNodesReadIsFreed) {
   // 64 results of 1 MB one after the other: two at a time and the constant are 3 MB.
   const Session session(chain_of_constant(64, kMega / 4), registry.get(), limit(5 * kMega));
   EXPECT_EQ(registry.runs("Double"), 64);
-  const Tensor y = std::move(session.run({}, Threads::serial())[0]);
+  const Tensor y = std::move(session.run(std::span<const ConstTensorView>(), Threads::serial())[0]);
   EXPECT_EQ(y.data<float>()[kMega / 4 - 1], 0x1p64f);
 }
 
