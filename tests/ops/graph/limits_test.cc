@@ -110,16 +110,16 @@ TEST(AttentionLimits, LengthsOutsideTheKeysAreRefusedBeforeTheyAreUsed) {
 TEST(AttentionLimits, NominalFlopsSaturate) {
   AttentionSpec spec;
   spec.batch = 1 << 20;
-  spec.num_heads = spec.num_kv_heads = 1 << 20;
+  spec.num_kv_heads = spec.num_heads = 1 << 20;
   spec.query_len = spec.key_len = 1 << 20;
-  spec.head_dim = spec.value_head_dim = 64;
+  spec.value_head_dim = spec.head_dim = 64;
   EXPECT_EQ(nominal_attention_flops(spec), kHigh);
 }
 
 TEST(AttentionLimits, NominalFlopsOfCausalAndWindowsWalkNoRows) {
   AttentionSpec spec;
-  spec.batch = spec.num_heads = spec.num_kv_heads = 1;
-  spec.head_dim = spec.value_head_dim = 1;
+  spec.batch = 1, spec.num_heads = 1, spec.num_kv_heads = 1;
+  spec.value_head_dim = spec.head_dim = 1;
   spec.query_len = spec.key_len = std::int64_t{1} << 28;
   spec.causal = Causal::kTopLeft;
   const std::int64_t n = spec.query_len;

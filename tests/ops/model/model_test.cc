@@ -24,7 +24,7 @@ using headway::testing::expect_contains;
 class DoubleOp : public Operator {
  public:
   std::string_view name() const override { return "engine.Double"; }
-  std::vector<TensorInfo> infer(const NodeContext& node) const override { return {node.inputs[0]}; }
+  std::vector<ValueInfo> infer(const InferContext& node) const override { return {node.inputs[0]}; }
   std::unique_ptr<NodePlan> plan(const NodeContext&, std::span<const TensorInfo>) const override {
     return std::make_unique<Plan>();
   }

@@ -70,7 +70,7 @@ TEST(LayerOptions, WidthsOfWholeTiles) {
       LayerShape shape = plain();
       shape.spec.embed_dim = width;
       shape.spec.num_heads = width / 32;
-      shape.spec.query_len = shape.spec.key_len = rows;
+      shape.spec.key_len = shape.spec.query_len = rows;
       shape.spec.self_attention = rows == 70;
       expect_matches(shape);
       shape.bias_kv = true;
