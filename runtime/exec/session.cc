@@ -1,6 +1,5 @@
 // The session: puts validation, plan cache and execution together. Decides the order of the checks.
 #include "headway/session.h"
-#include "runtime/base/out_of_memory.h"
 
 #include <algorithm>
 #include <memory>

@@ -76,7 +76,7 @@ void ShapePlan::infer_nodes(const Registry& registry) {
 /// For explain() only. What such a node reads may be unknown, since nothing is folded for it, and it need not be right.
 void ShapePlan::infer_unneeded(std::size_t index, const Registry& registry) {
   try {
-    const std::vector<TensorInfo> outputs = infer_node(node_case(index, registry));
+    const std::vector<TensorInfo> outputs = infer_node(node_case(index, registry)).infos;
     for (std::size_t k = 0; k < outputs.size(); ++k) infos_[graph_.nodes()[index].outputs[k]] = outputs[k];
   } catch (const Error&) {
     return;  // its outputs stay absent

@@ -95,7 +95,7 @@ class Soak {
     };
     AttentionArgs args;
     args.query = view(spec.num_heads, spec.query_len);
-    args.key = args.value = view(spec.num_kv_heads, spec.key_len);
+    args.key = args.value = view(spec.num_kv_heads.value_or(spec.num_heads), spec.key_len);
     args.out = out.view();
     attention.run(args, workspace.data(), threads);
     return hash_of(out.view());
