@@ -25,11 +25,10 @@ Visibility::Visibility(const AttentionSpec& spec, const AttentionArgs& args, std
   }
 
   const std::int64_t open = spec.query_len + spec.key_len + 1;  // further than any query is from any key
-  // Beyond every key and every window all offsets are alike; the sums below are then ordinary numbers.
-  offset = std::clamp(offset, -open, open);
-  first_ = spec.window.left >= 0 ? offset - std::min(spec.window.left, 2 * open) : -open;
+  // Offsets are below 2^59 and windows below 2^40 (check_args, complete_spec), so no sum overflows.
+  first_ = spec.window.left >= 0 ? offset - spec.window.left : -open;
   last_ = open;
-  if (spec.window.right >= 0) last_ = offset + std::min(spec.window.right, 2 * open);
+  if (spec.window.right >= 0) last_ = offset + spec.window.right;
   if (spec.causal != Causal::kNone) last_ = std::min(last_, offset);
   first_ = std::clamp(first_, -open, open);
   last_ = std::clamp(last_, -open, open);

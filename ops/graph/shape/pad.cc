@@ -1,6 +1,8 @@
 // Pad: a tensor inside a larger one, or a smaller one where a pad is negative. Constant pads are filled and the rest is
 // copied once; the other modes compute for each element where it comes from. Knows no element type.
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/operators.h"
@@ -47,6 +49,18 @@ std::string mode_of(const char* op, const Attributes& attributes) {
   return mode;
 }
 
+/// size + before + after, whatever the order in which a sum of two overflows; nullopt when it is negative or does not
+/// fit.
+std::optional<std::int64_t> padded_size(std::int64_t size, std::int64_t before, std::int64_t after) {
+  const std::int64_t low = std::min(before, after), high = std::max(before, after);
+  std::int64_t sum = 0;
+  // The two of opposite sign first: their sum fits.
+  const bool fits = low < 0 ? !__builtin_add_overflow(low + std::max<std::int64_t>(high, 0), size, &sum) &&
+                                  !__builtin_add_overflow(sum, std::min<std::int64_t>(high, 0), &sum)
+                            : !__builtin_add_overflow(low, high, &sum) && !__builtin_add_overflow(sum, size, &sum);
+  return fits && sum >= 0 ? std::optional(sum) : std::nullopt;
+}
+
 Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 1, 4);
   const std::string mode = mode_of(op, node.attributes);
@@ -71,17 +85,13 @@ Inferred infer(const char* op, const InferContext& node) {
     const std::int64_t before = pads.before[a];
     const std::int64_t after = pads.after[a];
     if (before == 0 && after == 0) continue;
-    // No pad reaches this, so that sums of two and a size cannot overflow.
-    constexpr std::int64_t kLargest = std::int64_t{1} << 60;
-    const bool fits = before >= -kLargest && before <= kLargest && after >= -kLargest && after <= kLargest;
     const Dim& size = dims[a];
-    const bool has_size = !size.is_number() || (size.factor <= kLargest && size.factor + before + after >= 0);
-    require(fits && has_size, op, " axis ", a, " of ", *node.inputs[0].dims, " with pads ", before, " and ", after,
+    const std::optional<std::int64_t> padded = size.is_number() ? padded_size(size.factor, before, after) : 0;
+    require(padded.has_value(), op, " axis ", a, " of ", *node.inputs[0].dims, " with pads ", before, " and ", after,
             " has no size, expected 0 or more");
     const bool looks_up = mode != "constant" && size.is(0);
-    require(!looks_up || before + after == 0, op, " in mode ", mode, " has 0 elements in axis ", a,
-            ", expected 1 or more");
-    dims[a] = size.is_number() ? Dim(size.factor + before + after) : node.unknown_size(static_cast<std::int64_t>(a));
+    require(!looks_up || *padded == 0, op, " in mode ", mode, " has 0 elements in axis ", a, ", expected 1 or more");
+    dims[a] = size.is_number() ? Dim(*padded) : node.unknown_size(static_cast<std::int64_t>(a));
   }
   return {out};
 }

@@ -74,7 +74,7 @@ TEST(EmptyTensors, NoOperatorWalksTheRowsOfOne) {
   EXPECT_EQ(run_op("Add", list(tall(), tall())).count(), 0);
   EXPECT_EQ(run_op("LayerNormalization", list(tall(), Tensor(DataType::kF32, {0}))).count(), 0);
   EXPECT_EQ(run_op("MatMul", list(tall(), Tensor(DataType::kF32, {0, 0}))).count(), 0);
-  EXPECT_EQ(run_op("Gather", list(tall(), Tensor(DataType::kI64, {kTera}))).dims(), (Dims{kTera, 0}));
+  EXPECT_EQ(run_op("Gather", list(tall(), Tensor(DataType::kI64, {kTera, 0}))).dims(), (Dims{kTera, 0, 0}));
   EXPECT_EQ(run_op("Concat", list(tall(), tall()), {{"axis", std::int64_t{0}}}).dims(), (Dims{2 * kTera, 0}));
   EXPECT_EQ(run_op("Transpose", list(tall())).dims(), (Dims{0, kTera}));
   EXPECT_EQ(run_op("CumSum", list(tall(), integers({}, {0})), {}, 1).count(), 0);

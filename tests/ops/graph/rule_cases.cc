@@ -18,12 +18,13 @@ RuleInput one(std::int64_t number) { return {kI64, {}, true, {number}, true}; }
 RuleInput absent() { return {DataType::kF32, {}, false, {}, false}; }
 
 void add_simple(std::vector<RuleCase>* cases) {
-  for (const char* const op : {"Abs",     "Neg",      "Sign",       "Relu",    "Exp",
-                               "Log",     "Sqrt",     "Reciprocal", "Erf",     "Tanh",
-                               "Sigmoid", "Softplus", "Sin",        "Cos",     "Tan",
-                               "Floor",   "Ceil",     "Round",      "Gelu",    "com.microsoft.Gelu",
-                               "IsNaN",   "IsInf",    "Identity",   "Softmax", "Trilu",
-                               "Dropout"}) {
+  for (const char* const op : {"Abs",   "Neg",     "Sign",     "Relu",
+                               "Exp",   "Log",     "Sqrt",     "Reciprocal",
+                               "Erf",   "Tanh",    "Sigmoid",  "Softplus",
+                               "Sin",   "Cos",     "Tan",      "Floor",
+                               "Ceil",  "Round",   "Gelu",     "com.microsoft.Gelu",
+                               "IsNaN", "IsInf",   "Identity", "Softmax",
+                               "Trilu", "Dropout", "Swish",    "com.microsoft.QuickGelu"}) {
     cases->push_back({op, {f32({2, 3, 4})}, {}});
   }
   for (const char* const op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Pow", "Equal", "Less",

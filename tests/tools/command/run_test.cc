@@ -202,7 +202,7 @@ TEST_F(Run, ANodeWithMoreOutputsThanItsOperatorIsTheFilesError) {
                                   output("y", kFloat, {"4"})));
   for (const char* option : {"", " --unfused"}) {
     expect_stopped(folder_, "run two.onnx --out out" + std::string(option),
-                   "node 'relu' (Relu): has 2 outputs, expected 1");
+                   "node 'relu' (Relu): Relu has 2 outputs, expected at most 1");
   }
 }
 
