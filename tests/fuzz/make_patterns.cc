@@ -36,7 +36,8 @@ Value linear(ModelBuilder* model, const Value& x, std::int64_t columns) {
 Value split_heads(ModelBuilder* model, const Value& x, std::int64_t heads, bool transposed) {
   const std::int64_t b = x.dims[0], s = x.dims[1], d = x.dims[2] / heads;
   const Value four = model->node(
-      "Reshape", {x, model->list({model->dice().one_in(2) ? 0 : b, model->dice().one_in(2) ? -1 : s, heads, d})}, kF32,
+      "Reshape",
+      {x, model->list({model->dice().one_in(2) ? 0 : b, b > 0 && model->dice().one_in(2) ? -1 : s, heads, d})}, kF32,
       {b, s, heads, d});
   const Value out = model->node("Transpose", {four}, kF32, transposed ? Sizes{b, heads, d, s} : Sizes{b, heads, s, d});
   model->attribute("perm", transposed ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3});

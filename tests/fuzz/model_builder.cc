@@ -118,6 +118,9 @@ onnx::ModelProto ModelBuilder::finish() {
     output->set_name(value.name);
     output->mutable_type()->mutable_tensor_type()->set_elem_type(value.type);
   }
+  if (model_.graph().output_size() == 0 && !values_.empty()) {
+    model_.mutable_graph()->add_output()->set_name(values_.back().name);
+  }
   return model_;
 }
 
