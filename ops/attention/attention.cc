@@ -7,6 +7,7 @@
 
 #include "ops/attention/check_args.h"
 #include "ops/attention/implementation.h"
+#include "ops/attention/run_checked.h"
 #include "ops/attention/spec.h"
 #include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
@@ -29,7 +30,6 @@ void write_no_keys(const TensorView& out) {
 }
 
 constexpr const char* kVariable = "HEADWAY_ATTENTION";
-constexpr std::size_t kWorkspaceAlignmentBytes = 64;
 
 /// What was asked for by name, and by whom, for the message.
 struct Request {
@@ -105,19 +105,20 @@ std::string Attention::explain() const {
 
 std::size_t Attention::workspace_bytes(int workers) const { return impl_->implementation->workspace_bytes(workers); }
 
+void AttentionInternals::run_checked(const Attention& attention, const AttentionArgs& args, std::byte* workspace,
+                                     const Threads& threads, Profiler* profiler) {
+  const AttentionSpec& spec = attention.spec();
+  if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
+  if (spec.key_len == 0) return write_no_keys(args.out);
+  attention.impl_->implementation->run(args, workspace, threads, profiler);
+}
+
 void Attention::run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler) const
     try {
   const AttentionSpec& spec = impl_->spec;
   check_args(spec, args);
-  if (const std::size_t bytes = workspace_bytes(threads.workers()); bytes > 0) {
-    require(workspace != nullptr, "workspace is null, expected ", bytes, " bytes for ", threads.workers(), " workers");
-    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignmentBytes;
-    require(misaligned == 0, "workspace is ", misaligned, " bytes past a multiple of ", kWorkspaceAlignmentBytes,
-            ", expected 0");
-  }
-  if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
-  if (spec.key_len == 0) return write_no_keys(args.out);
-  impl_->implementation->run(args, workspace, threads, profiler);
+  check_workspace(workspace, workspace_bytes(threads.workers()), threads.workers());
+  AttentionInternals::run_checked(*this, args, workspace, threads, profiler);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();
 }

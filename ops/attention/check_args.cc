@@ -114,4 +114,12 @@ void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
   check_aliasing(args);
 }
 
+void check_workspace(const std::byte* workspace, std::size_t bytes, int workers) {
+  constexpr std::size_t kAlignmentBytes = 64;
+  if (bytes == 0) return;
+  require(workspace != nullptr, "workspace is null, expected ", bytes, " bytes for ", workers, " workers");
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(workspace) % kAlignmentBytes;
+  require(misaligned == 0, "workspace is ", misaligned, " bytes past a multiple of ", kAlignmentBytes, ", expected 0");
+}
+
 }  // namespace headway

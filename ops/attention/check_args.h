@@ -1,6 +1,8 @@
 // Checking the tensors of a run against its spec. Knows no implementation.
 #pragma once
 
+#include <cstddef>
+
 #include "headway/attention.h"
 
 namespace headway {
@@ -10,5 +12,8 @@ namespace headway {
 void check_args(const AttentionSpec& spec, const AttentionArgs& args);
 /// The part of it that is about the mask.
 void check_mask(const AttentionSpec& spec, const ConstTensorView& mask);
+
+/// Throws kInvalidArgument unless `workspace` is there and aligned, where `bytes` of it are needed at all.
+void check_workspace(const std::byte* workspace, std::size_t bytes, int workers);
 
 }  // namespace headway

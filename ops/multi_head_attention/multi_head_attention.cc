@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "ops/attention/check_args.h"
+#include "ops/attention/run_checked.h"
 #include "ops/base/workspace_layout.h"
 #include "ops/matmul/matmul.h"
 #include "ops/multi_head_attention/layer_zones.h"
@@ -208,8 +210,9 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
                              Profiler* profiler) const try {
   const Impl& m = *impl_;
   check_args(m.spec, args);
-  const std::size_t bytes = m.workspace_bytes(threads.workers());
-  require(workspace != nullptr || bytes == 0, "workspace is null, expected ", bytes, " bytes");
+  check_workspace(workspace, m.workspace_bytes(threads.workers()), threads.workers());
+  const AttentionArgs core_arguments = m.core_args(args, workspace);
+  check_args(m.core.spec(), core_arguments);
   const ConstTensorView* given[kInputs] = {&args.query, &args.key, &args.value};
   InputRows rows[kInputs];
   for (const Input input : {kQueryInput, kKeyInput, kValueInput}) {
@@ -226,7 +229,7 @@ void MultiHeadAttention::run(const MultiHeadAttentionArgs& args, std::byte* work
   std::byte* const phase = m.phase_workspace(workspace);
   m.append_keys(m.projected.in(workspace));
   m.projections.run(rows, m.projected.in(workspace), phase, threads, profiler);
-  m.core.run(m.core_args(args, workspace), phase, threads, profiler);
+  AttentionInternals::run_checked(m.core, core_arguments, phase, threads, profiler);
   m.write_output(args, workspace, threads, profiler);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();

@@ -144,6 +144,7 @@ class HEADWAY_API Attention {
   void run(const AttentionArgs& args, std::byte* workspace, const Threads& threads, Profiler* profiler = nullptr) const;
 
  private:
+  friend struct AttentionInternals;
   struct Impl;
   std::unique_ptr<const Impl> impl_;
 };
