@@ -88,8 +88,10 @@ bool SafetensorsFile::has(const std::string& name) const { return impl_->tensors
 
 ConstTensorView SafetensorsFile::tensor(const std::string& name) const {
   const auto found = impl_->tensors.find(name);
-  require(found != impl_->tensors.end(), printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
-          impl_->tensors.size());
+  if (found == impl_->tensors.end()) {  // not by require(), whose arguments would be made each time
+    fail(ErrorCode::kInvalidArgument, printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
+         impl_->tensors.size());
+  }
   return found->second;
 }
 
