@@ -104,11 +104,12 @@ bool SafetensorsFile::can_show(const std::string& name) const { return has(name)
 
 ConstTensorView SafetensorsFile::tensor(const std::string& name) const {
   const auto found = impl_->tensors.find(name);
-  require(found != impl_->tensors.end(), printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
-          impl_->tensors.size());
+  if (found == impl_->tensors.end()) {  // not by require(), whose arguments would be made each time
+    fail(ErrorCode::kInvalidArgument, printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
+         impl_->tensors.size());
+  }
   if (const auto refusal = impl_->refusals.find(name); refusal != impl_->refusals.end()) {
-    fail(ErrorCode::kInvalidArgument,
-         one_line(printable(impl_->path) + ": tensor \"" + printable(name) + '"' + refusal->second));
+    fail(ErrorCode::kInvalidArgument, printable(impl_->path), ": tensor \"", printable(name), '"', refusal->second);
   }
   return found->second;
 }

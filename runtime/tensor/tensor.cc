@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "headway/tensor.h"
+#include "runtime/base/bad_alloc.h"
+#include "runtime/base/check.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
-
-#include "runtime/base/check.h"
 #endif
 
 namespace headway {
@@ -31,7 +31,8 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_bytes_(bytes) {
   const bool huge = bytes >= kHugePage;
   void* memory = nullptr;
   if (posix_memalign(&memory, huge ? kHugePage : kAlignment, bytes) != 0) {
-    fail(ErrorCode::kOutOfMemory, "cannot allocate ", bytes, " bytes");
+    // With no memory for the message either there is one without numbers.
+    translate_bad_alloc([&] { fail(ErrorCode::kOutOfMemory, "cannot allocate ", bytes, " bytes"); });
   }
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // A hint: without it 4 KiB pages cost page faults on first use and TLB misses ever after. Refusal is no error.

@@ -41,8 +41,8 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"gtest/", "gmock/", "headway_test_paths.h"}, {"tests/"}},
     {{"benchmark/"}, {"perf/"}},
     // The machine: files, memory and time stamps.
-    {{"sys/", "unistd.h", "fcntl.h", "sched.h", "pthread.h", "signal.h", "dlfcn.h", "malloc.h", "x86intrin.h",
-      "cpuid.h"},
+    {{"sys/", "unistd.h", "fcntl.h", "sched.h", "pthread.h", "signal.h", "dlfcn.h", "link.h", "execinfo.h", "malloc.h",
+      "x86intrin.h", "cpuid.h"},
      Patterns{"runtime/base/", "runtime/tensor/", "runtime/threads/", "runtime/profile/"} + kOutside},
 
     // runtime/: its public headers are for everyone, but those of the graph only for the rooms that know one.

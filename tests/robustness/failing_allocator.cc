@@ -1,9 +1,15 @@
 // The replaced allocator: glibc's own under the names that glibc keeps for replacements like this one.
 #include "tests/robustness/failing_allocator.h"
 
+#include <execinfo.h>
+#include <link.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -12,13 +18,28 @@ std::atomic<long> asked_for{0};
 std::atomic<long> first_failing{0};
 std::atomic<bool> all_after{false};
 std::atomic<long> live{0};
-thread_local bool spared = false;
+
+/// Where the code of the spared library lies.
+struct Range {
+  std::uintptr_t begin = 0, end = 0;
+} spared;
+
+bool inside_spared_library() {
+  if (spared.end == 0) return false;
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  return std::any_of(frames, frames + count, [](void* frame) {
+    const auto at = reinterpret_cast<std::uintptr_t>(frame);
+    return spared.begin <= at && at < spared.end;
+  });
+}
 
 [[maybe_unused]] bool fails() {
-  if (!armed.load(std::memory_order_relaxed) || spared) return false;
+  if (!armed.load(std::memory_order_relaxed)) return false;
   const long n = asked_for.fetch_add(1, std::memory_order_relaxed) + 1;
   const long first = first_failing.load(std::memory_order_relaxed);
-  return first > 0 && (n == first || (n > first && all_after.load(std::memory_order_relaxed)));
+  if (first == 0 || n < first || (n > first && !all_after.load(std::memory_order_relaxed))) return false;
+  return !inside_spared_library();
 }
 
 [[maybe_unused]] void* counted(void* p) {
@@ -30,6 +51,8 @@ thread_local bool spared = false;
 }  // namespace
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Visible even where a build hides its symbols, so that the shared libraries get these too.
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -67,6 +90,7 @@ void* realloc(void* p, std::size_t bytes) {
   return __libc_realloc(p, bytes);
 }
 }  // extern "C"
+#pragma GCC visibility pop
 
 namespace headway::testing {
 bool can_fail_allocations() { return true; }
@@ -92,8 +116,28 @@ FailAllocations::~FailAllocations() { armed = false; }
 
 long FailAllocations::asked() const { return asked_for; }
 
-SparedAllocations::SparedAllocations() : before_(spared) { spared = true; }
-
-SparedAllocations::~SparedAllocations() { spared = before_; }
+bool spare_library(const char* name) {
+  struct Search {
+    const char* name;
+    Range found;
+  } search{name, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* argument) {
+        auto* wanted = static_cast<Search*>(argument);
+        if (std::strstr(library->dlpi_name, wanted->name) == nullptr) return 0;
+        for (int i = 0; i < library->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& part = library->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+          wanted->found.begin = library->dlpi_addr + part.p_vaddr;
+          wanted->found.end = wanted->found.begin + part.p_memsz;
+        }
+        return 1;
+      },
+      &search);
+  void* frame = nullptr;
+  backtrace(&frame, 1);  // loads what it needs, which allocates
+  spared = search.found;
+  return spared.end != 0;
+}
 
 }  // namespace headway::testing

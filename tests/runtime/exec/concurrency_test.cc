@@ -105,6 +105,34 @@ TEST(Concurrency, HostPoolsOfSeveralSizesAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(Concurrency, CallersShareAPoolAndAProfiler) {
+  constexpr int kCallers = 4, kRounds = 50;
+  TestRegistry registry;
+  const Session session(triple_graph(), registry.get());
+  const Threads pool = Threads::pool(3);
+  Profiler profiler({3, 20});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> team;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    team.emplace_back([&, caller] {
+      for (int round = 0; round < kRounds; ++round) {
+        const std::size_t n = 40 + static_cast<std::size_t>(round % 3);
+        const std::vector<float> input = input_for(caller, n);
+        std::vector<float> output(n);
+        const ConstTensorView inputs[] = {input_of(input)};
+        const TensorView outputs[] = {output_of(&output)};
+        session.run(inputs, outputs, pool, &profiler);
+        if (output != expected_for(caller, n)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : team) thread.join();
+  EXPECT_EQ(wrong, 0);
+  std::int64_t nodes = 0;
+  for (const Profiler::Row& row : profiler.rows()) nodes += row.category == "node" ? row.count : 0;
+  EXPECT_EQ(nodes, kCallers * kRounds * 2) << "a report a node of every run";
+}
+
 TEST(Concurrency, InsideAParallelRegion) {
   if (kThreadSanitizer) GTEST_SKIP() << "OpenMP";
   TestRegistry registry;
