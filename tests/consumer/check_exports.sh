@@ -8,8 +8,9 @@ shift 2
 headers=("$tree"/runtime/include/headway/*.h "$tree"/ops/include/headway/*.h)
 failures=0
 
-# The class or function that a symbol belongs to: the first name after headway::.
-owners() { sed -nE 's/^[^:]*headway::(operator[^(]+|[A-Za-z0-9_]+).*/\1/p' | sort -u; }
+# The class or function that a symbol belongs to: the first name after headway::, or after headway::detail::, which holds
+# what the public headers call themselves.
+owners() { sed -nE 's/^[^:]*headway::(detail::)?(operator[^(]+|[A-Za-z0-9_]+).*/\2/p' | sort -u; }
 # Classes, and functions by the name before their parenthesis.
 marked=$(grep -hE '\bHEADWAY_API [A-Za-z]' "${headers[@]}" | grep -v '#define' |
   sed -E 's/^ *(class|struct) HEADWAY_API ([A-Za-z0-9_]+).*/\2/; t; s/^[^(]*[ *&](operator[^(]+|[A-Za-z0-9_]+)\(.*/\1/' |

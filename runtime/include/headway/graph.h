@@ -104,9 +104,9 @@ class HEADWAY_API Graph {
 
 /// Runs the rule of a node's operator. Throws what it throws, and for outputs that no tensor can be, with the node's
 /// name and operator in front: everybody who asks gets the same words.
-std::vector<ValueInfo> infer_node(const Node& node, const Operator& op, const InferContext& context);
+HEADWAY_API std::vector<ValueInfo> infer_node(const Node& node, const Operator& op, const InferContext& context);
 
 /// `error` with the node's name and operator in front of its message.
-Error node_error(const Node& node, const Error& error);
+HEADWAY_API Error node_error(const Node& node, const Error& error);
 
 }  // namespace headway

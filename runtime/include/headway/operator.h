@@ -59,13 +59,13 @@ struct TensorInfo {
 };
 
 /// The same of a value whose type and dims are known.
-ValueInfo value_info(const TensorInfo& info);
+HEADWAY_API ValueInfo value_info(const TensorInfo& info);
 /// Throws kUnsupported when a dim is no number: it is computed from data at run time.
-TensorInfo tensor_info(const ValueInfo& info);
+HEADWAY_API TensorInfo tensor_info(const ValueInfo& info);
 
 /// What an operator's rule sees of a node. The rule is asked by fusion, before any shape is known, and by a session,
 /// where every present input has a type and number dims and what is not known will not be before the run.
-struct InferContext {
+struct HEADWAY_API InferContext {
   const Attributes& attributes;
   std::span<const ValueInfo> inputs;           ///< present or absent, in the operator's order
   std::span<const ConstTensorView> constants;  ///< same order; a view at any alignment where the value is known

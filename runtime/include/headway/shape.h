@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "headway/export.h"
 #include "headway/tensor.h"
 
 namespace headway {
@@ -33,29 +34,29 @@ using DimList = std::vector<Dim>;
 /// False when both are numbers and differ: only then they cannot be equal.
 inline bool may_equal(const Dim& a, const Dim& b) { return !a.is_number() || !b.is_number() || a.factor == b.factor; }
 /// False when the ranks differ or two dims cannot be equal.
-bool may_equal(const DimList& a, const DimList& b);
-bool all_numbers(const DimList& dims);
+HEADWAY_API bool may_equal(const DimList& a, const DimList& b);
+HEADWAY_API bool all_numbers(const DimList& dims);
 
 /// Numbers come from files: a product that does not fit wraps instead of being undefined.
-Dim operator*(const Dim& a, const Dim& b);
+HEADWAY_API Dim operator*(const Dim& a, const Dim& b);
 /// The product of all; throws kInvalidArgument as element_count() does where all are numbers.
-Dim count_of(const DimList& dims);
+HEADWAY_API Dim count_of(const DimList& dims);
 /// a / b where b divides a as expressions; unknowns are taken as not 0.
-std::optional<Dim> divided(const Dim& a, const Dim& b);
+HEADWAY_API std::optional<Dim> divided(const Dim& a, const Dim& b);
 /// For the names of unknowns made from others.
-std::string text(const Dim& dim);
+HEADWAY_API std::string text(const Dim& dim);
 
 /// "12", or "?" for what is not known.
-std::ostream& operator<<(std::ostream& out, const Dim& dim);
+HEADWAY_API std::ostream& operator<<(std::ostream& out, const Dim& dim);
 /// "[?, 12, 49]"
-std::ostream& operator<<(std::ostream& out, const DimList& dims);
+HEADWAY_API std::ostream& operator<<(std::ostream& out, const DimList& dims);
 
 /// Throws kInvalidArgument when there are more than kMaxRank; all must be numbers.
-Dims number_dims(const DimList& dims);
+HEADWAY_API Dims number_dims(const DimList& dims);
 inline DimList dim_list(const Dims& dims) { return DimList(dims.begin(), dims.end()); }
 
 /// Hands out unknowns; the same text gets the same one.
-class Unknowns {
+class HEADWAY_API Unknowns {
  public:
   /// `is_size`: never negative.
   Dim named(const std::string& text, bool is_size);
