@@ -168,6 +168,7 @@ void reshape(ModelBuilder* model) {
       const Value joined = model->node("Concat", {first, rest}, kI64, {static_cast<std::int64_t>(shape.size())});
       model->attribute("axis", std::int64_t{0});
       model->node("Reshape", {x, joined}, kF32, dims);
+      if (count_of(dims) == 0) model->attribute("allowzero", std::int64_t{1});
       return;
     }
   }
