@@ -58,7 +58,7 @@ class KnownAnswers : public ::testing::TestWithParam<Path> {
   static inline std::int64_t asked_width_ = 1;
 };
 
-TEST_P(KnownAnswers, Row1EmptyRowIsZeroAndSingleKeyIsCopied) {
+TEST_P(KnownAnswers, EmptyRowIsZeroAndSingleKeyIsCopied) {
   CaseShape shape = sized(2, 3, 2);
   shape.spec.mask = MaskKind::kBool;
   const auto problem = probe(shape);
@@ -67,7 +67,7 @@ TEST_P(KnownAnswers, Row1EmptyRowIsZeroAndSingleKeyIsCopied) {
   expect_out(*problem, {0, 0, 2, 20});
 }
 
-TEST_P(KnownAnswers, Row1KindEmptyRowsAnywhere) {
+TEST_P(KnownAnswers, EmptyRowsAnywhere) {
   for (const std::int64_t keys : {1, 7, 16, 17, 49, 130}) {
     for (const MaskKind kind : {MaskKind::kBool, MaskKind::kAdditive}) {
       CaseShape shape = sized(19, keys, 3);
@@ -88,7 +88,7 @@ TEST_P(KnownAnswers, Row1KindEmptyRowsAnywhere) {
   }
 }
 
-TEST_P(KnownAnswers, Row2LowestFloatIsNotMasked) {
+TEST_P(KnownAnswers, LowestFloatIsNotMasked) {
   CaseShape shape = sized(2, 3, 2);
   shape.spec.mask = MaskKind::kAdditive;
   const auto problem = probe(shape);
@@ -97,7 +97,7 @@ TEST_P(KnownAnswers, Row2LowestFloatIsNotMasked) {
   expect_out(*problem, {2, 20, 2, 20});
 }
 
-TEST_P(KnownAnswers, Row2KindFiniteMinusInfinityOnWholeRows) {
+TEST_P(KnownAnswers, FiniteMinusInfinityOnWholeRows) {
   for (const float value : {-1e4f, -1e9f, -1e30f, kLowest}) {
     for (const std::int64_t keys : {5, 33, 127}) {
       CaseShape shape = sized(9, keys);
@@ -111,7 +111,7 @@ TEST_P(KnownAnswers, Row2KindFiniteMinusInfinityOnWholeRows) {
   }
 }
 
-TEST_P(KnownAnswers, Row3FirstKeyBlocksOfARowAreEmpty) {
+TEST_P(KnownAnswers, FirstKeyBlocksOfARowAreEmpty) {
   for (const bool by_mask : {true, false}) {
     CaseShape shape = sized(640, 640, 4);
     if (by_mask) {
@@ -132,7 +132,7 @@ TEST_P(KnownAnswers, Row3FirstKeyBlocksOfARowAreEmpty) {
   }
 }
 
-TEST_P(KnownAnswers, Row4CausalIsAnchoredAtTheTopLeft) {
+TEST_P(KnownAnswers, CausalIsAnchoredAtTheTopLeft) {
   CaseShape shape = sized(2, 4);
   shape.spec.causal = Causal::kTopLeft;
   expect_out(*probe(shape), {1, 1.5});
@@ -140,14 +140,14 @@ TEST_P(KnownAnswers, Row4CausalIsAnchoredAtTheTopLeft) {
   expect_out(*probe(shape), {2, 2.5});
 }
 
-TEST_P(KnownAnswers, Row5OffsetMovesTheDiagonal) {
+TEST_P(KnownAnswers, OffsetMovesTheDiagonal) {
   CaseShape shape = sized(2, 4);
   shape.spec.causal = Causal::kOffset;
   shape.offsets = {2};
   expect_out(*probe(shape), {2, 2.5});
 }
 
-TEST_P(KnownAnswers, Row6OneQueryIsMaskedToo) {
+TEST_P(KnownAnswers, OneQueryIsMaskedToo) {
   CaseShape shape = sized(1, 4);
   shape.spec.causal = Causal::kTopLeft;
   expect_out(*probe(shape), {1});
@@ -174,7 +174,7 @@ TEST_P(KnownAnswers, Rows4To6KindEveryAlignmentAtManySizes) {
   }
 }
 
-TEST_P(KnownAnswers, Row7NegativeOffsetsAreNotClamped) {
+TEST_P(KnownAnswers, NegativeOffsetsAreNotClamped) {
   CaseShape shape = sized(2, 4);
   shape.spec.batch = 4;
   shape.spec.causal = Causal::kOffset;
@@ -184,7 +184,7 @@ TEST_P(KnownAnswers, Row7NegativeOffsetsAreNotClamped) {
   expect_out(*probe(shape), {2, 2.5, 1.5, 2, 1, 1.5, 0, 1});
 }
 
-TEST_P(KnownAnswers, Row8SoftcapComesBeforeTheMask) {
+TEST_P(KnownAnswers, SoftcapComesBeforeTheMask) {
   for (const ScoresOutput mode : {ScoresOutput::kSoftcapped, ScoresOutput::kBiased}) {
     CaseShape shape = sized(1, 2);
     shape.spec.scale = 1.0f;
@@ -209,7 +209,7 @@ TEST_P(KnownAnswers, Row8SoftcapComesBeforeTheMask) {
   }
 }
 
-TEST_P(KnownAnswers, Row9QueryHeadsShareKeyHeadsInBlocks) {
+TEST_P(KnownAnswers, QueryHeadsShareKeyHeadsInBlocks) {
   for (const std::int64_t groups : {1, 2, 3, 8}) {
     for (const std::int64_t kv_heads : {1, 2, 4}) {
       CaseShape shape = sized(3, 5);
@@ -228,7 +228,7 @@ TEST_P(KnownAnswers, Row9QueryHeadsShareKeyHeadsInBlocks) {
   }
 }
 
-TEST_P(KnownAnswers, Row11HeadsInsideATokenNeedNoReshape) {
+TEST_P(KnownAnswers, HeadsInsideATokenNeedNoReshape) {
   CaseShape shape = sized(2, 2);
   shape.spec.num_heads = 2;
   shape.layout = Layout::kBshd;
@@ -239,7 +239,7 @@ TEST_P(KnownAnswers, Row11HeadsInsideATokenNeedNoReshape) {
   expect_out(*problem, {2, 2, 3, 3});  // head by head: both tokens of head 0, then of head 1
 }
 
-TEST_P(KnownAnswers, Row12CrossAttentionWithKeyPadding) {
+TEST_P(KnownAnswers, CrossAttentionWithKeyPadding) {
   CaseShape shape = sized(7, 3);
   shape.spec.batch = 2;
   shape.spec.key_mask = MaskKind::kBool;
@@ -250,14 +250,14 @@ TEST_P(KnownAnswers, Row12CrossAttentionWithKeyPadding) {
   expect_out(*problem, expected);
 }
 
-TEST_P(KnownAnswers, Row13WindowIsInclusiveAtBothEnds) {
+TEST_P(KnownAnswers, WindowIsInclusiveAtBothEnds) {
   CaseShape shape = sized(6, 6);
   shape.spec.causal = Causal::kTopLeft;
   shape.spec.window.left = 1;
   expect_out(*probe(shape), {1, 1.5, 2.5, 3.5, 4.5, 5.5});
 }
 
-TEST_P(KnownAnswers, Row13KindWindowsOfAllWidths) {
+TEST_P(KnownAnswers, WindowsOfAllWidths) {
   for (const std::int64_t keys : {1, 6, 16, 40}) {
     for (const std::int64_t left : {-1, 0, 1, 5, 17}) {
       for (const std::int64_t right : {-1, 0, 2, 16}) {
@@ -275,7 +275,7 @@ TEST_P(KnownAnswers, Row13KindWindowsOfAllWidths) {
   }
 }
 
-TEST_P(KnownAnswers, Row14KeysBeyondTheLengthMayHoldNan) {
+TEST_P(KnownAnswers, KeysBeyondTheLengthMayHoldNan) {
   for (const auto& [keys, length] :
        {std::pair<std::int64_t, std::int64_t>{8, 3}, {17, 16}, {49, 17}, {130, 1}, {9, 0}}) {
     CaseShape shape = sized(5, keys, 4);
@@ -292,7 +292,7 @@ TEST_P(KnownAnswers, Row14KeysBeyondTheLengthMayHoldNan) {
   }
 }
 
-TEST_P(KnownAnswers, Row16KeysBroadcastOverTheBatch) {
+TEST_P(KnownAnswers, KeysBroadcastOverTheBatch) {
   for (const auto& [queries, d] : {std::pair<std::int64_t, std::int64_t>{40, 20}, {1, 64}, {17, 8}}) {
     CaseShape shape = sized(queries, queries, d);
     shape.spec.batch = 2;
@@ -321,7 +321,7 @@ TEST_P(KnownAnswers, Row16KeysBroadcastOverTheBatch) {
 INSTANTIATE_TEST_SUITE_P(Paths, KnownAnswers, ::testing::ValuesIn(all_paths()),
                          [](const auto& test) { return name(test.param); });
 
-TEST(KnownRefusals, Row10HeadsThatDoNotDivideAreRefused) {
+TEST(KnownRefusals, HeadsThatDoNotDivideAreRefused) {
   AttentionSpec spec;
   spec.num_heads = 5;
   spec.num_kv_heads = 2;
