@@ -47,6 +47,10 @@ class Core {
     parts.value = lower->value;
     const bool joined = upper->query.rank() == 3 && (scores.reshaped || below.reshaped);
     if (!read_operands(joined, &parts)) return -1;
+    // One node gives both context and probabilities: values made of the latter would close a cycle.
+    if (below.weights != kNoValue && comes_from_softmax(parts.value.value)) {
+      return fail(draft_.describe(parts.value.value) + " is made of the probabilities that it is multiplied by");
+    }
     parts.out = draft_.node(below.product).outputs[0];
     parts.out_axes = lower->out_axes;
     parts.weights = below.weights;
@@ -135,6 +139,21 @@ class Core {
       return refuse(draft_.describe(p) + " goes to " + reader + ", expected a product with the values");
     }
     return refuse("the probabilities reach no product with the values");
+  }
+
+  bool comes_from_softmax(ValueId value) const {
+    std::vector<bool> seen(static_cast<std::size_t>(draft_.num_nodes()));
+    std::vector<ValueId> open{value};
+    while (!open.empty()) {
+      const int node = draft_.producer(open.back());
+      open.pop_back();
+      if (node == softmax_) return true;
+      if (node < 0 || seen[static_cast<std::size_t>(node)]) continue;
+      seen[static_cast<std::size_t>(node)] = true;
+      const std::vector<ValueId>& inputs = draft_.node(node).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return false;
   }
 
   bool set_weights(ValueId p, Below* below) {

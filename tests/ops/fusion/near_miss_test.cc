@@ -52,6 +52,15 @@ TEST(FusionNearMiss, ANumberIsNoMask) {
   EXPECT_LE(c.fused_minus_unfused(), 1e-5);
 }
 
+/// One node gives context and probabilities both, so values made of the latter would close a cycle.
+TEST(FusionNearMiss, ValuesMadeOfTheProbabilities) {
+  FusionCase c;
+  const Parts p = parts(&c);
+  const ValueId probs = c.softmax(p.scores);
+  c.graph.add_output("out", c.op("MatMul", {probs, c.transpose(probs, {0, 1, 3, 2})}));
+  expect_missed(&c, "is made of the probabilities");
+}
+
 TEST(FusionNearMiss, ASoftmaxOverAnotherAxis) {
   FusionCase c;
   const Parts p = parts(&c);
