@@ -35,7 +35,7 @@ struct ImplementationEntry {
 /// Best first, reference last.
 std::span<const ImplementationEntry> implementation_table();
 
-/// Each implementation is one folder-private pair of these; the table in implementation_table.cc lists them.
+/// Each implementation is one folder-private pair of these; the table in implementation_order.cc lists them.
 std::string few_queries_why_impossible(const AttentionSpec& spec);
 std::string few_queries_why_not_preferred(const AttentionSpec& spec);
 std::unique_ptr<const AttentionImplementation> make_few_queries(const AttentionSpec& spec);

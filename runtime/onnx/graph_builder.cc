@@ -4,7 +4,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/quoted.h"
-#include "runtime/onnx/expansion.h"
+#include "runtime/onnx/import_limits.h"
 #include "runtime/onnx/node_facts.h"
 #include "runtime/onnx/read_attributes.h"
 #include "runtime/onnx/value_info.h"

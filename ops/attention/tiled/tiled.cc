@@ -158,7 +158,7 @@ std::string bf16_pairs_why_impossible(const AttentionSpec& spec) {
   return tiled_why_impossible(spec);
 }
 
-/// AMD multiplies pairs of bf16 at twice the rate of f32 (perf.md: Zen 5), Intel at half of it (measured, 44 % of f32's
+/// AMD multiplies pairs of bf16 at twice the rate of f32 (Zen 5), Intel at half of it (measured, 44 % of f32's
 /// peak against 73 % in f32).
 std::string bf16_pairs_why_not_preferred(const AttentionSpec&) {
   return cpu_is_amd() ? std::string() : "products of bf16 pairs are slower than f32 on this CPU";

@@ -8,8 +8,8 @@
 
 #include "ops/fusion/attention/attention_node.h"
 #include "ops/fusion/attention/einsum.h"
-#include "ops/fusion/attention/joined_heads.h"
 #include "ops/fusion/attention/mask.h"
+#include "ops/fusion/attention/torch_mha_heads.h"
 #include "runtime/base/check.h"
 
 namespace headway::fusion {

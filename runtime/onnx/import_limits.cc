@@ -1,5 +1,5 @@
-// See expansion.h. The counts of a function are taken once, whatever the number of its calls.
-#include "runtime/onnx/expansion.h"
+// See import_limits.h. The counts of a function are taken once, whatever the number of its calls.
+#include "runtime/onnx/import_limits.h"
 
 #include <algorithm>
 #include <limits>

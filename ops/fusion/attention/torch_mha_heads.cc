@@ -1,5 +1,5 @@
 // One function for each thing that must come apart: operands, masks, weights, result.
-#include "ops/fusion/attention/joined_heads.h"
+#include "ops/fusion/attention/torch_mha_heads.h"
 
 #include <algorithm>
 #include <memory>
