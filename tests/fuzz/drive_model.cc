@@ -92,7 +92,7 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::vector<Dims>& d
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     Tensor tensor(graph.inputs()[i].type, dims[i]);
-    std::memset(tensor.view().data, 0, tensor_bytes(tensor.type(), tensor.dims()));
+    if (tensor.count() > 0) std::memset(tensor.view().data, 0, tensor_bytes(tensor.type(), tensor.dims()));
     switch (tensor.type()) {
       case DataType::kF32:
         for (std::int64_t k = 0; k < tensor.count(); ++k) tensor.data<float>()[k] = dice.unit();
