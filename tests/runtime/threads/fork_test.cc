@@ -48,14 +48,16 @@ TEST_F(Fork, TheChildOfAChild) {
 
 TEST_F(Fork, WhileAnotherThreadIsInsideACall) {
   const Threads threads = Threads::pool(2);
-  std::atomic<bool> begun{false}, end{false};
+  std::atomic<int> begun{0};
+  std::atomic<bool> end{false};
   std::thread other([&] {
     threads.parallel_for(2, [&](std::int64_t, int) {
-      begun = true;
+      ++begun;
       while (!end) std::this_thread::yield();
     });
   });
-  while (!begun) std::this_thread::yield();
+  // Both: a thread that is still starting may hold a lock of the address sanitizer, which the child would inherit.
+  while (begun < 2) std::this_thread::yield();
   EXPECT_EQ(fault_in_child([&] { return sums(threads, true); }), "");
   end = true;
   other.join();
