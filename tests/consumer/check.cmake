@@ -93,7 +93,8 @@ if(NOT SHARED)
     -D EXAMPLE=${work}/example.cc -D VIA=cmake -D VERSION=${VERSION} -D ONNX=OFF)
 endif()
 
-# As a subproject, unoptimised: what the engine's build type is, is the engine's. Then the engine's own package.
+# As a subproject, unoptimised and for Highway's baseline alone, which is quicker: what the engine's flags are, is the
+# engine's. Then the engine's own package.
 if(SHARED)
   set(other_linkage OFF)
 else()
@@ -101,7 +102,8 @@ else()
 endif()
 set(engine ${CMAKE_COMMAND} -S ${consumer}/engine -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX}
   -D HEADWAY_DIR=${SOURCE_DIR} -D EXAMPLE=${work}/example.cc)
-run(${engine} -B ${work}/engine -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0
+run(${engine} -B ${work}/engine -D CMAKE_BUILD_TYPE=Debug
+  -D CMAKE_CXX_FLAGS_DEBUG=-O0\ -DHWY_COMPILE_ONLY_STATIC
   -D BUILD_SHARED_LIBS=${other_linkage})
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 run(${CMAKE_COMMAND} --build ${work}/engine --config Debug --parallel ${cores})
