@@ -21,8 +21,9 @@ void take_transpose(const Draft& draft, AttentionParts* parts) {
   const std::vector<int> uses = draft.consumers(parts->out);
   if (uses.size() != 1 || draft.is_output(parts->out)) return;
   const Node& node = draft.node(uses[0]);
+  if (node.op != "Transpose" || !node.guards.empty()) return;
   const std::vector<std::int64_t> perm = node.attributes.integers("perm");
-  if (node.op != "Transpose" || !node.guards.empty() || perm.size() != 4 || parts->out_axes.size() != 4) return;
+  if (perm.size() != 4 || parts->out_axes.size() != 4) return;
   for (std::int64_t& axis : parts->out_axes) {
     axis = std::find(perm.begin(), perm.end(), axis) - perm.begin();
   }

@@ -56,11 +56,13 @@ class NormReader {
     value = past_cast(draft_, &facts_, value);
     const Node* node = draft_.maker(value, "ReduceMean");
     if (node == nullptr || node->attributes.integer("keepdims", 1) == 0) return kNoValue;
-    std::vector<std::int64_t> axes = node->attributes.integers("axes");
+    std::vector<std::int64_t> axes;
     if (node->inputs.size() > 1 && node->inputs[1] != kNoValue) {
       const auto& elements = facts_.of(node->inputs[1]).elements;
       if (!elements || elements->size() != 1 || !(*elements)[0].is_number()) return kNoValue;
       axes = {(*elements)[0].factor};
+    } else {
+      axes = node->attributes.integers("axes");
     }
     const int rank = facts_.rank(node->inputs[0]);
     const bool last = axes.size() == 1 && (axes[0] == -1 || (rank > 0 && axes[0] == rank - 1));

@@ -84,6 +84,22 @@ TEST(FusionNearMiss, ProbabilitiesThatMeetNoValues) {
   expect_missed(&c, "goes to node 'negated' (Neg)");
 }
 
+/// Attributes that a node's own rule never reads may be of any kind.
+TEST(FusionNearMiss, AttributesThatNoRuleReads) {
+  FusionCase c;
+  const ValueId x = c.random_input("x", {2, 3, 5, 8});
+  const auto mean = [&](ValueId of) {
+    return c.op("ReduceMean", {of, c.ints({-1})}, {{"axes", Attribute(std::int64_t{7})}});
+  };
+  const ValueId root = c.op("Sqrt", {c.op("Add", {mean(c.op("Mul", {x, x})), c.number(1e-3f)})});
+  c.graph.add_output("norm", c.op("Mul", {c.op("Div", {x, root}), c.weight({8})}));
+  const Parts p = parts(&c);
+  const ValueId context = c.op("MatMul", {c.softmax(p.scores), p.v});
+  c.graph.add_output("out", c.op("Neg", {context}, {{"perm", Attribute(std::int64_t{7})}}));
+  EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+  EXPECT_EQ(c.report.count("attention"), 1) << c.report.text();
+}
+
 TEST(FusionNearMiss, AClassifierIsNoAttention) {
   FusionCase c;
   const ValueId x = c.random_input("x", {2, 8});
