@@ -12,14 +12,15 @@ constexpr const char* kAll = "f32 f64 f16 bf16 i8 u8 i32 i64 bool";
 constexpr OperatorDoc kTable[] = {
     {"Attention", "headway", "query, key, value, mask?, key_mask?, key_lengths?, offsets?", "f32 bf16",
      "scale, softcap, causal, window_left, window_right, mask_polarity, empty_row, scores, semantics, implementation, "
-     "broadcast, query_axes, key_axes, value_axes, out_axes"},
+     "broadcast, short_mask, query_axes, key_axes, value_axes, out_axes"},
     {"Linear", "headway", "x, w, b?", "f32", "activation"},
     {"MultiHeadAttention", "headway",
      "query, key?, value?, w_q, w_k, w_v, w_o, b_q?, b_k?, b_v?, b_o?, bias_k?, bias_v?, mask?, key_mask?, "
      "key_lengths?, offsets?",
      "f32 bf16",
      "scale, softcap, causal, window_left, window_right, mask_polarity, empty_row, scores, semantics, implementation, "
-     "broadcast, num_heads, num_kv_heads, head_dim, value_head_dim, add_zero_attention, self_attention, weights"},
+     "broadcast, short_mask, num_heads, num_kv_heads, head_dim, value_head_dim, add_zero_attention, self_attention, "
+     "weights"},
     {"Abs", "ai.onnx 13", "x", kNumbers, ""},
     {"Add", "ai.onnx 14", "a, b", kNumbers, ""},
     {"And", "ai.onnx 7", "a, b", "bool", ""},

@@ -71,6 +71,9 @@ class Core {
     if (!std::isfinite(parts.scale)) return fail("the scale is not finite");
     parts.attributes.set("softcap", static_cast<float>(scores.softcap));
     parts.attributes.set("empty_row", std::string(below.guarded ? "zero" : "nan"));
+    if (mask->value != kNoValue) parts.attributes.set("short_mask", std::int64_t{0});
+    // Values of more batch entries or heads than the scores give a wider result, but no wider probabilities.
+    if (parts.weights != kNoValue) parts.attributes.set("broadcast", std::int64_t{0});
     multiply_query(scores, &parts);
     return make_attention(parts, &draft_, &facts_, group);
   }

@@ -77,13 +77,15 @@ DimList scores_dims(ScoresOutput mode, const DimList& full) {
   return full;
 }
 
-void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full) {
+bool takes_short_mask(const InferContext& node) { return node.attributes.integer("short_mask", 1) != 0; }
+
+void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full, bool may_be_short) {
   if (!mask.dims) return;
   const DimList& dims = *mask.dims;
   require(!dims.empty() && dims.size() <= 4, what, " has rank ", dims.size(), ", expected 1 to 4");
   const Dim& keys = dims.back();
   const bool known = keys.is_number() && full[3].is_number();
-  const bool shorter = known && keys.factor > 1 && keys.factor < full[3].factor;
+  const bool shorter = may_be_short && known && keys.factor > 1 && keys.factor < full[3].factor;
   require(!known || keys.is(1) || keys == full[3] || shorter, what, " has ", keys,
           " keys, expected key_len = ", full[3]);
   constexpr const char* kFields[] = {"batch", "num_heads", "query_len"};

@@ -23,7 +23,9 @@ AttentionOptions attention_options_of(const NodeContext& node);
 DimList scores_dims(ScoresOutput mode, const DimList& full);
 
 /// Throws kInvalidArgument, in the words of `what`, unless a mask may broadcast to `full`, [B, H, Sq, Skv]. A last dim
-/// of 1 broadcasts; one of n, 1 < n < Skv, hides the keys from n on.
-void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full);
+/// of 1 broadcasts; one of n, 1 < n < Skv, hides the keys from n on, where the mask may be short.
+void check_mask_dims(const std::string& what, const ValueInfo& mask, const DimList& full, bool may_be_short = true);
+/// The attribute "short_mask": 0 where the mask stands for a sum with the scores, whose dims must broadcast.
+bool takes_short_mask(const InferContext& node);
 
 }  // namespace headway

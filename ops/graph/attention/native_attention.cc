@@ -92,7 +92,7 @@ void join_mask(const InferContext& node, Sizes* sizes) {
     if (!broadcasts(node)) break;
     if (axes[i]->is(1) || !axes[i]->is_number()) *axes[i] = broadcast_dim(node, *axes[i], given);
   }
-  check_mask_dims("mask", node.inputs[kAt.mask], sizes->full());
+  check_mask_dims("mask", node.inputs[kAt.mask], sizes->full(), takes_short_mask(node));
 }
 
 /// As many as the query has, or one for all.

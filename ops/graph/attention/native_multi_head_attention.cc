@@ -103,6 +103,17 @@ DimList full_dims(const InferContext& node, const MultiHeadAttentionSpec& comple
   return {q[0], completed.num_heads, q[1], keys};
 }
 
+/// A mask is of all keys or of those that the tokens give.
+void check_mask_input(const InferContext& node, const MultiHeadAttentionSpec& completed) {
+  if (!has_input(node, kMasksAt.mask) || !node.inputs[kMasksAt.mask].dims) return;
+  const ValueInfo& mask = node.inputs[kMasksAt.mask];
+  DimList full = full_dims(node, completed);
+  const bool apart = has_input(node, kKey) && !completed.self_attention;
+  const Dim tokens = input_dims(node, apart ? kKey : kQuery)[1];
+  if (!mask.dims->empty() && mask.dims->back() == tokens) full[3] = tokens;
+  check_mask_dims("mask", mask, full, takes_short_mask(node));
+}
+
 MultiHeadAttentionSpec with_known_mask(const NodeContext& node) {
   MultiHeadAttentionSpec spec = spec_of(PlannedInputs(node).context());
   const bool appends = spec.add_zero_attention || has_input(node, kBiasK);
@@ -173,6 +184,7 @@ class MultiHeadAttentionOp : public Operator {
     }
     const MultiHeadAttentionSpec spec = complete_spec(given);
     check_weights(spec, weights_of(node));
+    check_mask_input(node, spec);
     if (node.num_outputs > 1) {
       const DimList scores = scores_dims(spec.scores_output, full_dims(node, spec));
       outputs.push_back({.type = DataType::kF32, .dims = scores, .elements = {}});

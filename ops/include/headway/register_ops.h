@@ -20,6 +20,7 @@ namespace headway {
 ///   Attention: query [B, Hq, Sq, D], key [B, Hkv, Skv, D], value [B, Hkv, Skv, Dv] → out [B, Hq, Sq, Dv], scores?; or
 ///     of rank 3, without B; batch entries and heads broadcast unless broadcast is 0. query_axes, key_axes, value_axes,
 ///     out_axes: axis i of [B, H, S, D] is axis axes[i] of the tensor
+///   Of both, a mask of fewer keys hides the others, unless short_mask is 0
 ///   Words: causal none, top_left, bottom_right, offset; mask_polarity true_attends, true_hides; empty_row zero, nan;
 ///     scores none, scaled, softcapped, biased, probabilities, mean_probabilities; semantics a profile of
 ///     apply_semantics(), with is_causal; weights out_in (y = x·Wᵀ) or in_out. Scores are f32. A mask known when a

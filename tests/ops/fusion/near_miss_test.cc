@@ -100,6 +100,18 @@ TEST(FusionNearMiss, AttributesThatNoRuleReads) {
   EXPECT_EQ(c.report.count("attention"), 1) << c.report.text();
 }
 
+/// Probabilities have the batch of the scores, whatever the batch of the values.
+TEST(FusionNearMiss, ValuesOfMoreBatchEntriesThanTheProbabilities) {
+  FusionCase c;
+  const ValueId q = c.random_input("q", {1, 3, 5, 8});
+  const ValueId k = c.random_input("k", {1, 3, 5, 8});
+  const ValueId v = c.random_input("v", {4, 3, 5, 8});
+  const ValueId p = c.softmax(c.op("MatMul", {q, c.transpose(k, {0, 1, 3, 2})}));
+  c.graph.add_output("out", c.op("MatMul", {p, v}));
+  c.graph.add_output("weights", p);
+  EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+}
+
 TEST(FusionNearMiss, AClassifierIsNoAttention) {
   FusionCase c;
   const ValueId x = c.random_input("x", {2, 8});

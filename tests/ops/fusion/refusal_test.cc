@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headway/fusion.h"
@@ -31,7 +33,7 @@ class FusionRefusals : public ::testing::Test {
     return fused;
   }
 
-  /// The output where both graphs run; of zeros.
+  /// The output where both graphs run; every fifth bool is false.
   std::vector<float> result(const Graph& graph, const std::vector<Dims>& dims, bool fused) {
     const Session session(fused ? fuse(graph, registry_) : graph, registry_);
     std::vector<Tensor> tensors;
@@ -41,6 +43,9 @@ class FusionRefusals : public ::testing::Test {
       const std::int64_t count = tensors.back().count();
       for (std::int64_t k = 0; k < count && tensors.back().type() == DataType::kF32; ++k) {
         tensors.back().data<float>()[k] = static_cast<float>(k % 5) * 0.25f - 0.5f;
+      }
+      for (std::int64_t k = 0; k < count && tensors.back().type() == DataType::kBool; ++k) {
+        tensors.back().data<bool>()[k] = k % 5 != 4;
       }
     }
     for (const Tensor& tensor : tensors) inputs.push_back(tensor.view());
@@ -157,6 +162,100 @@ TEST_F(FusionRefusals, AMaskOfOneColumnIsForAllKeys) {
     const std::vector<float> expected = result(bare, {{1, 1, 2, 4}, {1, 1, 3, 4}}, false);
     ASSERT_EQ(fused.size(), expected.size());
     for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], expected[i], 1e-6f);
+  }
+}
+
+/// Attention of operators over named sizes; the mask is added, or where it is bool fills in −inf.
+Graph masked_attention(DataType mask_type) {
+  Graph graph;
+  const ValueId q = graph.add_input("q", DataType::kF32, {"b", "h", "s", std::int64_t{8}});
+  const ValueId k = graph.add_input("k", DataType::kF32, {"b2", "h2", "s2", std::int64_t{8}});
+  const ValueId mask = graph.add_input("mask", mask_type, {"m1", "m2", "m3", "m4"});
+  const ValueId turned = graph.add_node("Transpose", "turned", {k}, {{"perm", Ints{0, 1, 3, 2}}});
+  ValueId scores = graph.add_node("MatMul", "scores", {q, turned});
+  if (mask_type == DataType::kBool) {
+    auto fill = std::make_shared<Tensor>(DataType::kF32, Dims{});
+    *fill->data<float>() = -std::numeric_limits<float>::infinity();
+    scores = graph.add_node("Where", "masked", {mask, scores, graph.add_constant("fill", fill)});
+  } else {
+    scores = graph.add_node("Add", "masked", {scores, mask});
+  }
+  graph.add_output("y", graph.add_node("MatMul", "context", {graph.add_node("Softmax", "softmax", {scores}), k}));
+  return graph;
+}
+
+/// In the Attention operator a short mask hides the keys that it lacks; a sum refuses it.
+TEST_F(FusionRefusals, MasksOfFewerKeysThanTheScores) {
+  for (const DataType type : {DataType::kF32, DataType::kBool}) {
+    const Graph graph = masked_attention(type);
+    FusionReport report;
+    fuse(graph, registry_, &report);
+    ASSERT_EQ(report.count("attention"), 1) << report.text();
+    for (const std::int64_t keys : {2, 3, 4, 6}) {
+      expect_contains(refusal(graph, {{1, 2, 3, 8}, {1, 2, 5, 8}, {1, 1, 3, keys}}), "node 'masked'");
+    }
+    for (const std::int64_t keys : {1, 5}) {
+      const std::vector<Dims> dims{{1, 2, 3, 8}, {1, 2, 5, 8}, {1, 1, 3, keys}};
+      const std::vector<float> expected = result(graph, dims, false);
+      const std::vector<float> got = result(graph, dims, true);
+      ASSERT_EQ(got.size(), expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5f);
+    }
+  }
+}
+
+/// A whole layer [B, S, 8] of two heads with an added mask.
+Graph masked_layer(SymbolicDim batch, std::vector<SymbolicDim> mask_dims) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, {std::move(batch), "s", std::int64_t{8}});
+  const ValueId mask = graph.add_input("mask", DataType::kF32, std::move(mask_dims));
+  const auto constant = [&](const std::string& name, const Ints& numbers) {
+    auto tensor = std::make_shared<Tensor>(DataType::kI64, Dims{static_cast<std::int64_t>(numbers.size())});
+    std::copy(numbers.begin(), numbers.end(), tensor->data<std::int64_t>());
+    return graph.add_constant(name, std::move(tensor));
+  };
+  const auto projected = [&](ValueId from, const std::string& name) {
+    auto weight = std::make_shared<Tensor>(DataType::kF32, Dims{8, 8});
+    for (std::int64_t i = 0; i < 64; ++i) weight->data<float>()[i] = static_cast<float>(i * 7 % 11) * 0.1f - 0.5f;
+    return graph.add_node("MatMul", name, {from, graph.add_constant(name + "/w", std::move(weight))});
+  };
+  const auto heads = [&](const std::string& name, const Ints& perm) {
+    const ValueId apart =
+        graph.add_node("Reshape", name + "/apart", {projected(x, name), constant(name + "/dims", {0, 0, 2, 4})});
+    return graph.add_node("Transpose", name + "/heads", {apart}, {{"perm", perm}});
+  };
+  const ValueId scores = graph.add_node("MatMul", "scores", {heads("q", {0, 2, 1, 3}), heads("k", {0, 2, 3, 1})});
+  const ValueId probs = graph.add_node("Softmax", "softmax", {graph.add_node("Add", "masked", {scores, mask})});
+  const ValueId context = graph.add_node("MatMul", "context", {probs, heads("v", {0, 2, 1, 3})});
+  const ValueId turned = graph.add_node("Transpose", "turned", {context}, {{"perm", Ints{0, 2, 1, 3}}});
+  graph.add_output("y",
+                   projected(graph.add_node("Reshape", "joined", {turned, constant("joined/dims", {0, 0, 8})}), "out"));
+  return graph;
+}
+
+/// MultiHeadAttention looked at its mask in the run only: too late for the graph as it was to decide.
+TEST_F(FusionRefusals, MasksOfALayerAreLookedAtWhenItIsPlanned) {
+  constexpr std::int64_t kOne = 1;
+  const Graph layers[] = {masked_layer("b", {"keys"}), masked_layer("b", {kOne, kOne, kOne, "keys"}),
+                          masked_layer(kOne, {std::int64_t{4}, kOne, kOne, "keys"})};
+  for (const Graph& graph : layers) {
+    FusionReport report;
+    fuse(graph, registry_, &report);
+    ASSERT_EQ(report.count("attention"), 1) << report.text();
+    EXPECT_EQ(report.fused[0].kind, "MultiHeadAttention");
+    const bool flat = graph.inputs()[1].dims.size() == 1;
+    const std::int64_t mask_batch = &graph == &layers[2] ? 4 : 1;
+    const auto dims = [&](std::int64_t keys) {
+      return std::vector<Dims>{{1, 3, 8}, flat ? Dims{keys} : Dims{mask_batch, 1, 1, keys}};
+    };
+    for (const std::int64_t keys : {2, 4}) expect_contains(refusal(graph, dims(keys)), "node 'masked'");
+    // One batch entry becomes as many as the mask has.
+    for (const std::int64_t keys : {1, 3}) {
+      const std::vector<float> expected = result(graph, dims(keys), false);
+      const std::vector<float> got = result(graph, dims(keys), true);
+      ASSERT_EQ(got.size(), expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4f);
+    }
   }
 }
 
