@@ -19,8 +19,8 @@ constexpr OperatorDoc kTable[] = {
      "key_lengths?, offsets?",
      "f32 bf16",
      "scale, softcap, causal, window_left, window_right, mask_polarity, empty_row, scores, semantics, implementation, "
-     "broadcast, short_mask, num_heads, num_kv_heads, head_dim, value_head_dim, add_zero_attention, self_attention, "
-     "weights"},
+     "broadcast, short_mask, only_batch, only_query_len, only_key_len, num_heads, num_kv_heads, head_dim, "
+     "value_head_dim, add_zero_attention, self_attention, weights"},
     {"Abs", "ai.onnx 13", "x", kNumbers, ""},
     {"Add", "ai.onnx 14", "a, b", kNumbers, ""},
     {"And", "ai.onnx 7", "a, b", "bool", ""},

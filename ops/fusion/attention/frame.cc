@@ -77,7 +77,15 @@ bool fuse_frame(int attention, Draft* draft, Facts* facts, FusedGroup* group) {
   };
   const ValueId x = input_of(*query), k = input_of(*key), v = input_of(*value);
   const bool self = k == x && v == x;
+  if (!self && (key->only_batch || value->only_batch)) return false;
   Attributes attributes;
+  const auto set_only = [&](const char* attribute, std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+    if (a || b) attributes.set(attribute, a ? *a : *b);
+    return !a || !b || a == b;
+  };
+  if (!set_only("only_key_len", key->only_length, value->only_length)) return false;
+  set_only("only_query_len", query->only_length, {});
+  if (!set_only("only_batch", query->only_batch, key->only_batch ? key->only_batch : value->only_batch)) return false;
   for (const auto& [name, attribute] : core.attributes.values()) {
     if (name.find("_axes") == std::string::npos) attributes.set(name, attribute);
   }

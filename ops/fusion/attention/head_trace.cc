@@ -23,7 +23,7 @@ std::optional<Axes> regrouped(const Axes& axes, const DimList& dims) {
   for (const Axis& axis : axes) parts.insert(parts.end(), axis.begin(), axis.end());
   Axes result;
   std::size_t next = 0;
-  // A size that an exporter took for a constant, beside the unknown that it was: where all others are equal, so are
+  // A size that an exporter took for a constant, behind the unknown that it was: where all others are equal, so are
   // these, since both sides have as many elements.
   bool one_is_left_over = false;
   for (const Dim& dim : dims) {
@@ -31,7 +31,7 @@ std::optional<Axes> regrouped(const Axes& axes, const DimList& dims) {
     Dim size(1);
     while (size != dim || (axis.empty() && next < parts.size() && parts[next].size.is(1))) {
       const bool whole = axis.empty() && next < parts.size();
-      if (whole && !one_is_left_over && dim.is_number() != parts[next].size.is_number()) {
+      if (whole && !one_is_left_over && !dim.is_number() && parts[next].size.is_number()) {
         one_is_left_over = true;
         axis.push_back(parts[next++]);
         break;
@@ -52,7 +52,7 @@ class Trace {
   std::optional<TracedHeads> run(ValueId value, Axes axes) {
     constexpr int kLongest = 16;
     for (int steps = 0; steps < kLongest; ++steps) {
-      if (const auto found = at_projection(value, axes)) return found;
+      if (auto found = at_projection(value, axes); found && read_lengths(value, axes, &*found)) return found;
       if (!step(&value, &axes)) return std::nullopt;
     }
     return std::nullopt;
@@ -131,6 +131,17 @@ class Trace {
     traced.projection.begin += begin * own;
     traced.projection.columns = own;
     return traced;
+  }
+
+  bool read_lengths(ValueId tokens, const Axes& axes, TracedHeads* traced) {
+    const DimList& dims = *facts_.of(tokens).dims;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Part& part = axes[i][0];
+      if (part.size == dims[i]) continue;
+      if (!part.size.is_number() || dims[i].is_number()) return false;
+      (part.role == kBatch ? traced->only_batch : traced->only_length) = part.size.factor;
+    }
+    return true;
   }
 
   const Draft& draft_;

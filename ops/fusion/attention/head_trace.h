@@ -19,6 +19,8 @@ struct TracedHeads {
   bool batch_first = true;  ///< its input is [B, S, E]; else [S, B, E]
   std::int64_t heads = 0;
   std::int64_t width = 0;
+  /// Sizes that a Reshape on the way names as numbers although the tokens' own are open: the only ones that run.
+  std::optional<std::int64_t> only_batch = {}, only_length = {};
 };
 
 /// Axis i of [B, H, S, D] is axis axes[i] of `value`. nullopt when it comes from no projection.

@@ -107,12 +107,9 @@ std::optional<Operand> without_repeats(const Draft& draft, Facts* facts, const O
   }
   const DimList unsqueezed{(*from)[0], (*from)[1], 1, (*from)[2], (*from)[3]};
   if (*one != unsqueezed || !(*many)[2].is_number() || (*many)[2].factor < 1) return std::nullopt;
-  // Heads and width must be shown; the batch and the length can only differ where the file expands an axis of one.
-  if ((*many)[1] != (*from)[1] || (*many)[4] != (*from)[3]) return std::nullopt;
-  if ((*joined)[1] != (*many)[1] * (*many)[2] || (*joined)[3] != (*from)[3]) return std::nullopt;
-  for (const auto& [after, before] : {std::pair((*many)[0], (*from)[0]), std::pair((*many)[3], (*from)[2])}) {
-    if (after.is_number() && before.is_number() && after != before) return std::nullopt;
-  }
+  // Nothing else may be expanded or named anew.
+  if (*many != DimList{(*from)[0], (*from)[1], (*many)[2], (*from)[2], (*from)[3]}) return std::nullopt;
+  if (*joined != DimList{(*from)[0], (*from)[1] * (*many)[2], (*from)[2], (*from)[3]}) return std::nullopt;
   *repeats = (*many)[2].factor;
   return peel(draft, facts, {source, operand.axes, operand.scale, operand.takes_scale});
 }

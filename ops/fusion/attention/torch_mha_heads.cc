@@ -46,7 +46,10 @@ class Split {
     if (!joined || !tokens || tokens->size() != 3 || !(*joined)[2].is_number()) return false;
     // With batch, heads and width shown, as many elements leave the length no choice.
     if (!agree((*joined)[1], (*tokens)[1]) || !(*tokens)[2].is(heads_ * (*joined)[2].factor)) return false;
-    const std::int64_t shape[] = {0, 0, heads_, (*joined)[2].factor};  // 0: as it is
+    // A length that the file gives as a number is the only one that runs.
+    const std::int64_t length = (*joined)[0].is_number() && (*joined)[0].factor > 0 ? (*joined)[0].factor : 0;
+    if (length == 0 && (*joined)[0] != (*tokens)[0]) return false;
+    const std::int64_t shape[] = {length, 0, heads_, (*joined)[2].factor};  // 0: as it is
     auto tensor = std::make_shared<Tensor>(DataType::kI64, Dims{4});
     std::copy(std::begin(shape), std::end(shape), tensor->data<std::int64_t>());
     const ValueId dims = draft_.add_constant(draft_.value_name(operand->value) + "/heads", std::move(tensor));

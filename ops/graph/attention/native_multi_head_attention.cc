@@ -58,6 +58,14 @@ DimList input_dims(const InferContext& node, std::size_t i) {
   return *dims;
 }
 
+/// A size that the node fixes, as a file may that runs for no other.
+void check_only(const InferContext& node, const char* attribute, const char* what, const Dim& given) {
+  if (!node.attributes.has(attribute)) return;
+  const std::int64_t only = node.attributes.integer(attribute);
+  require(may_equal(given, Dim(only)), "MultiHeadAttention ", what, " is ", given, ", expected ", attribute, " = ",
+          only);
+}
+
 /// Sizes that are not known are 1 and as in query.
 MultiHeadAttentionSpec spec_of(const InferContext& node) {
   check_inputs("MultiHeadAttention", node, 1, kMaxInputs);
@@ -85,6 +93,9 @@ MultiHeadAttentionSpec spec_of(const InferContext& node) {
     if (k[2].is_number()) spec.kdim = k[2].factor;
     if (v[2].is_number()) spec.vdim = v[2].factor;
   }
+  check_only(node, "only_batch", "batch", q[0]);
+  check_only(node, "only_query_len", "query_len", q[1]);
+  check_only(node, "only_key_len", "key_len", has_input(node, kKey) ? input_dims(node, kKey)[1] : q[1]);
   spec.num_heads = a.integer("num_heads");
   if (a.has("num_kv_heads")) spec.num_kv_heads = a.integer("num_kv_heads");
   if (a.has("head_dim")) spec.head_dim = a.integer("head_dim");

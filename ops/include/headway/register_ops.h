@@ -16,7 +16,8 @@ namespace headway {
 /// or more.
 ///
 ///   MultiHeadAttention: query [B, Sq, E], key [B, Skv, kdim], value [B, Skv, vdim] (both absent: self attention),
-///     weights and biases constant → out [B, Sq, E], scores?; one batch entry of key and value may stand for all
+///     weights and biases constant → out [B, Sq, E], scores?; one batch entry of key and value may stand for all;
+///     only_batch, only_query_len, only_key_len: sizes beside which no other is taken
 ///   Attention: query [B, Hq, Sq, D], key [B, Hkv, Skv, D], value [B, Hkv, Skv, Dv] → out [B, Hq, Sq, Dv], scores?; or
 ///     of rank 3, without B; batch entries and heads broadcast unless broadcast is 0. query_axes, key_axes, value_axes,
 ///     out_axes: axis i of [B, H, S, D] is axis axes[i] of the tensor
