@@ -23,20 +23,32 @@ Draft::Draft(const Graph& graph) : graph_(graph), values_(static_cast<std::size_
   for (const Node& node : graph.nodes()) {
     const int index = num_nodes();
     nodes_.push_back({node, {index, kOriginal}});
-    for (const ValueId input : node.inputs) add_reader(input, index);
-    for (const Guard& guard : node.guards) add_reader(guard.condition, index);
+    add_reads(index);
     for (const ValueId output : node.outputs) {
       if (output != kNoValue) values_[static_cast<std::size_t>(output)].producer = index;
     }
   }
   for (const Graph::Output& output : graph.outputs()) {
+    values_[static_cast<std::size_t>(output.value)].outputs.push_back(static_cast<int>(outputs_.size()));
     outputs_.push_back(output.value);
-    values_[static_cast<std::size_t>(output.value)].is_output = true;
   }
 }
 
-void Draft::add_reader(ValueId value, int node) {
-  if (value != kNoValue) values_[static_cast<std::size_t>(value)].readers.push_back(node);
+void Draft::add_reads(int index) {
+  const Node& reader = node(index);
+  int slot = 0;
+  const auto add = [&](ValueId value) {
+    if (value != kNoValue) values_[static_cast<std::size_t>(value)].reads.push_back({index, slot});
+    ++slot;
+  };
+  for (const ValueId input : reader.inputs) add(input);
+  for (const Guard& guard : reader.guards) add(guard.condition);
+}
+
+ValueId& Draft::value_at(const Read& read) {
+  Node& reader = nodes_[static_cast<std::size_t>(read.node)].node;
+  const auto slot = static_cast<std::size_t>(read.slot);
+  return slot < reader.inputs.size() ? reader.inputs[slot] : reader.guards[slot - reader.inputs.size()].condition;
 }
 
 const Node* Draft::maker(ValueId value, std::string_view op) const {
@@ -52,16 +64,36 @@ std::string Draft::describe(ValueId value) const {
   return (constant(value) != nullptr ? "constant '" : "input '") + value_name(value) + "'";
 }
 
-std::vector<int> Draft::readers(ValueId value) const { return values_[static_cast<std::size_t>(value)].readers; }
+bool Draft::needs_elements(const Read& read) const {
+  const std::string& op = node(read.node).op;
+  return op != "Shape" && op != "Size";
+}
 
-std::vector<int> Draft::consumers(ValueId value) const {
-  std::vector<int> result = readers(value);
-  std::erase_if(result, [&](int index) { return node(index).op == "Shape" || node(index).op == "Size"; });
+std::vector<int> Draft::readers(ValueId value) const {
+  std::vector<int> result;
+  for (const Read& read : values_[static_cast<std::size_t>(value)].reads) result.push_back(read.node);
   return result;
 }
 
+std::vector<int> Draft::consumers(ValueId value) const {
+  std::vector<int> result;
+  for (const Read& read : values_[static_cast<std::size_t>(value)].reads) {
+    if (needs_elements(read)) result.push_back(read.node);
+  }
+  return result;
+}
+
+bool Draft::has_one_consumer(ValueId value) const {
+  if (is_output(value)) return false;
+  int count = 0;
+  for (const Read& read : values_[static_cast<std::size_t>(value)].reads) {
+    if (needs_elements(read) && ++count > 1) return false;
+  }
+  return count == 1;
+}
+
 ValueId Draft::add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor) {
-  values_.push_back({name, std::move(tensor), -1, {}, false});
+  values_.push_back({name, std::move(tensor), -1, {}, {}});
   return num_values() - 1;
 }
 
@@ -79,7 +111,7 @@ std::vector<ValueId> Draft::add_node(NewNode made) {
   // Readers of the first input that is there know of every equal node.
   for (const ValueId input : made.inputs) {
     if (input == kNoValue) continue;
-    for (const int other : values_[static_cast<std::size_t>(input)].readers) {
+    for (const auto& [other, slot] : values_[static_cast<std::size_t>(input)].reads) {
       const Node& old = node(other);
       const bool same = old.op == made.op && old.inputs == made.inputs && old.guards.empty() &&
                         old.attributes.values() == made.attributes.values() &&
@@ -94,35 +126,26 @@ std::vector<ValueId> Draft::add_node(NewNode made) {
   const int index = num_nodes();
   Node node{made.op, made.name, std::move(made.attributes), std::move(made.inputs), {}};
   for (int i = 0; i < made.outputs; ++i) {
-    values_.push_back({i == 0 ? made.name : made.name + ':' + std::to_string(i), nullptr, index, {}, false});
+    values_.push_back({i == 0 ? made.name : made.name + ':' + std::to_string(i), nullptr, index, {}, {}});
     node.outputs.push_back(num_values() - 1);
   }
-  for (const ValueId input : node.inputs) add_reader(input, index);
   nodes_.push_back({std::move(node), {made.before, index}});
+  add_reads(index);
   return nodes_.back().node.outputs;
 }
 
-void Draft::replace_in(int index, ValueId old, ValueId with) {
-  Node& changed = nodes_[static_cast<std::size_t>(index)].node;
-  const auto swap = [&](ValueId* value) {
-    if (*value != old) return;
-    *value = with;
-    add_reader(with, index);
-  };
-  for (ValueId& input : changed.inputs) swap(&input);
-  for (Guard& guard : changed.guards) swap(&guard.condition);
-  std::erase(values_[static_cast<std::size_t>(old)].readers, index);
-}
-
 void Draft::replace(ValueId old, ValueId with) {
-  std::vector<int> all = readers(old);
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  for (const int index : all) replace_in(index, old, with);
-  if (!is_output(old)) return;
-  std::replace(outputs_.begin(), outputs_.end(), old, with);
-  values_[static_cast<std::size_t>(old)].is_output = false;
-  values_[static_cast<std::size_t>(with)].is_output = true;
+  if (old == with) return;
+  Value& from = values_[static_cast<std::size_t>(old)];
+  Value& to = values_[static_cast<std::size_t>(with)];
+  replace_steps_ += from.reads.size() + from.outputs.size();
+  std::sort(from.reads.begin(), from.reads.end());
+  for (const Read& read : from.reads) value_at(read) = with;
+  for (const int output : from.outputs) outputs_[static_cast<std::size_t>(output)] = with;
+  to.reads.insert(to.reads.end(), from.reads.begin(), from.reads.end());
+  to.outputs.insert(to.outputs.end(), from.outputs.begin(), from.outputs.end());
+  from.reads.clear();
+  from.outputs.clear();
 }
 
 void Draft::make_constant(ValueId value, std::shared_ptr<const Tensor> tensor) {
@@ -149,7 +172,7 @@ std::vector<bool> Draft::needed_nodes() const {
 void Draft::sweep() {
   const std::vector<bool> needed = needed_nodes();
   for (Value& value : values_) {
-    std::erase_if(value.readers, [&](int index) { return !needed[static_cast<std::size_t>(index)]; });
+    std::erase_if(value.reads, [&](const Read& read) { return !needed[static_cast<std::size_t>(read.node)]; });
   }
 }
 

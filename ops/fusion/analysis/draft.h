@@ -64,21 +64,22 @@ class Draft {
   std::vector<int> readers(ValueId value) const;
   /// The same without Shape and Size, which need no elements.
   std::vector<int> consumers(ValueId value) const;
-  bool is_output(ValueId value) const { return values_[static_cast<std::size_t>(value)].is_output; }
+  bool is_output(ValueId value) const { return !values_[static_cast<std::size_t>(value)].outputs.empty(); }
   /// Of the constants of the graph that the draft was made from.
   std::size_t constant_bytes() const { return constant_bytes_; }
   /// True when exactly one consumer reads it once and it is no output of the graph.
-  bool has_one_consumer(ValueId value) const { return !is_output(value) && consumers(value).size() == 1; }
+  bool has_one_consumer(ValueId value) const;
 
   ValueId add_constant(const std::string& name, std::shared_ptr<const Tensor> tensor);
   /// The constant of one number, f32 and rank 0; the same number is the same value.
   ValueId number(float value);
   /// Adds a node; an equal one that stands before the same place or earlier is used again.
   std::vector<ValueId> add_node(NewNode node);
-  /// All who read `old` read `with` from now on, outputs of the graph included.
+  /// All who read `old` read `with` from now on, outputs of the graph included. Takes as long as there are such reads,
+  /// however many other inputs the nodes have.
   void replace(ValueId old, ValueId with);
-  /// The same for one node only.
-  void replace_in(int node, ValueId old, ValueId with);
+  /// Inputs, conditions and outputs of the graph looked at by replace() so far.
+  std::size_t replace_steps() const { return replace_steps_; }
   /// Turns a value into a constant.
   void make_constant(ValueId value, std::shared_ptr<const Tensor> tensor);
   /// By node: whether an output of the graph needs it.
@@ -87,20 +88,29 @@ class Draft {
   void sweep();
 
  private:
+  /// An input of a node, or behind the inputs the condition of a guard.
+  struct Read {
+    int node;
+    int slot;
+    bool operator<(const Read& other) const { return std::pair(node, slot) < std::pair(other.node, other.slot); }
+  };
   struct Value {
     std::string name;
     std::shared_ptr<const Tensor> constant;
     int producer = -1;
-    std::vector<int> readers;
-    bool is_output = false;
+    std::vector<Read> reads;
+    std::vector<int> outputs;  ///< of the graph, that it is
   };
-  void add_reader(ValueId value, int node);
+  void add_reads(int node);
+  ValueId& value_at(const Read& read);
+  bool needs_elements(const Read& read) const;
 
   const Graph& graph_;
   std::vector<Value> values_;
   std::deque<DraftNode> nodes_;  ///< nodes stay where they are when more are added
   std::vector<ValueId> outputs_;
   std::size_t constant_bytes_ = 0;
+  std::size_t replace_steps_ = 0;
   std::map<std::uint32_t, ValueId> numbers_;  ///< by bits: NaN has no order
 };
 
