@@ -1,13 +1,13 @@
 // Einsum. Two f32 operands with no label of one operand summed alone become a batch of matrix products, each operand
-// copied once where its strides do not allow it as it lies; everything else is plain loops over the labels.
-#include <algorithm>
+// copied once where its strides do not allow it as it lies; everything else is plain_einsum.h.
 #include <map>
+#include <memory>
 #include <utility>
 
-#include "ops/base/numeric.h"
 #include "ops/base/parallel_copy.h"
 #include "ops/graph/operators.h"
 #include "ops/graph/products/einsum_equation.h"
+#include "ops/graph/products/plain_einsum.h"
 #include "ops/graph/products/product.h"
 #include "ops/graph/table_op.h"
 #include "runtime/base/check.h"
@@ -133,49 +133,7 @@ class ProductPlan final : public NodePlan {
   std::unique_ptr<const Product> product_;
 };
 
-/// Adds up the products of one element of the result: the labels from `level` on are summed over.
-template <class T, class Sum>
-Sum sum_over(const EinsumEquation& e, std::size_t level, std::span<const T*> at) {
-  if (level == e.labels.size()) {
-    Sum product{1};
-    for (const T* operand : at) product *= static_cast<Sum>(widen(*operand));
-    return product;
-  }
-  const EinsumLabel& label = e.labels[level];
-  Sum sum{};
-  for (std::int64_t i = 0; i < label.size; ++i) {
-    sum += sum_over<T, Sum>(e, level + 1, at);
-    for (std::size_t o = 0; o < at.size(); ++o) at[o] += label.strides[o];
-  }
-  for (std::size_t o = 0; o < at.size(); ++o) at[o] -= label.strides[o] * label.size;
-  return sum;
-}
-
 constexpr std::size_t kMaxOperands = 8;
-
-template <class T>
-void plain_einsum(const EinsumEquation& e, const RunContext& context, Inputs inputs, const TensorView& out) {
-  using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
-  T* y = out.as<T>();
-  const auto is_empty = [](const EinsumLabel& label) { return label.size == 0; };
-  // A sum over nothing, however long the other labels are.
-  if (std::any_of(e.labels.begin() + e.result_rank, e.labels.end(), is_empty)) {
-    std::fill_n(y, out.count(), T{});
-    return;
-  }
-  context.threads.parallel_for(out.count(), [&](std::int64_t task, int) {
-    const T* at[kMaxOperands];
-    for (std::size_t o = 0; o < inputs.size(); ++o) at[o] = inputs[o].as<T>();
-    std::int64_t rest = task;
-    for (int a = e.result_rank - 1; a >= 0; --a) {
-      const EinsumLabel& label = e.labels[static_cast<std::size_t>(a)];
-      for (std::size_t o = 0; o < inputs.size(); ++o) at[o] += rest % label.size * label.strides[o];
-      rest /= label.size;
-    }
-    const auto first = static_cast<std::size_t>(e.result_rank);
-    y[task] = convert<T>(sum_over<T, Sum>(e, first, {at, inputs.size()}));
-  });
-}
 
 Inferred infer(const char* op, const InferContext& node) {
   require(!node.inputs.empty(), op, " has 0 inputs, expected 1 or more");
@@ -220,12 +178,10 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
     return std::make_unique<ProductPlan>(std::move(product),
                                          node.constants.size() > 1 ? node.constants[1] : ConstTensorView());
   }
-  return make_plan([equation = std::move(equation)](const RunContext& context, Inputs inputs, Outputs results) {
-    visit_type(inputs[0].type, [&](auto kind) {
-      using T = decltype(kind);
-      if constexpr (!std::is_same_v<T, bool>) plain_einsum<T>(equation, context, inputs, results[0]);
-    });
-  });
+  auto plain = std::make_shared<const PlainEinsum>(op, std::move(equation), node.inputs.size());
+  return make_plan(
+      [plain](const RunContext& context, Inputs inputs, Outputs results) { plain->run(context, inputs, results[0]); },
+      [plain](int) { return plain->workspace_bytes(); });
 }
 
 }  // namespace
