@@ -39,11 +39,49 @@ ProductSpec with_batch_as_rows(ProductSpec s) {
   return s;
 }
 
+/// cᵀ = bᵀ·aᵀ where c is one column, which oneDNN writes element by element in its reference code; a row it does not.
+ProductSpec with_column_as_row(const ProductSpec& s) {
+  return {
+      .batch = s.batch, .a_batch = s.b_batch, .b_batch = s.a_batch, .m = 1, .n = s.m, .k = s.k, .transpose_b = true};
+}
+
 /// Both operands known at run time only.
 class TileProduct final : public Product {
  public:
-  explicit TileProduct(const ProductSpec& spec)
-      : s_(with_batch_as_rows(spec)),
+  explicit TileProduct(const ProductSpec& spec) : TileProduct(with_batch_as_rows(spec), spec.n == 1) {}
+
+  std::size_t workspace_bytes(int workers) const override { return scratch_bytes_ * static_cast<std::size_t>(workers); }
+  std::string explain() const override {
+    return "onednn, blocks of " + std::to_string(std::min(kRowBlock, s_.m)) + " × " +
+           std::to_string(std::min(kColumnBlock, s_.n)) + ", " +
+           std::to_string(batches_ * row_blocks_ * column_blocks_) + " tasks";
+  }
+  bool packs_b() const override { return false; }
+
+  void run(const ProductRun& args) const override {
+    const float* const left = swapped_ ? args.b : args.a;
+    const float* const right = swapped_ ? args.a : args.b;
+    const std::int64_t blocks = row_blocks_ * column_blocks_;
+    args.threads.parallel_for(batches_ * blocks, [&](std::int64_t task, int worker) {
+      ProfileScope scope(args.profiler, worker, kZoneMatmul);
+      const std::int64_t batch = task / blocks;
+      const std::int64_t row = task % blocks / column_blocks_;
+      const std::int64_t column = task % column_blocks_;
+      const TileMatmulSpec spec = block(row, column);
+      cache_.run(spec, left + batch_offset(s_.batch, s_.a_batch, s_.m * s_.k, batch) + row * kRowBlock * s_.k,
+                 right + batch_offset(s_.batch, s_.b_batch, s_.k * s_.n, batch) +
+                     column * kColumnBlock * (s_.transpose_b ? s_.k : 1),
+                 args.c + (batch * s_.m + row * kRowBlock) * s_.n + column * kColumnBlock,
+                 args.workspace + scratch_bytes_ * static_cast<std::size_t>(worker), scratch_bytes_);
+      const std::int64_t flops = 2 * spec.rows * spec.columns * spec.depth;
+      scope.add({.flops_nominal = flops, .flops_executed = flops});
+    });
+  }
+
+ private:
+  TileProduct(const ProductSpec& spec, bool one_column)
+      : s_(one_column ? with_column_as_row(spec) : spec),
+        swapped_(one_column),
         batches_(element_count(s_.batch)),
         row_blocks_(ceil_div(s_.m, kRowBlock)),
         column_blocks_(ceil_div(s_.n, kColumnBlock)),
@@ -57,33 +95,6 @@ class TileProduct final : public Product {
     scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
   }
 
-  std::size_t workspace_bytes(int workers) const override { return scratch_bytes_ * static_cast<std::size_t>(workers); }
-  std::string explain() const override {
-    return "onednn, blocks of " + std::to_string(std::min(kRowBlock, s_.m)) + " × " +
-           std::to_string(std::min(kColumnBlock, s_.n)) + ", " +
-           std::to_string(batches_ * row_blocks_ * column_blocks_) + " tasks";
-  }
-  bool packs_b() const override { return false; }
-
-  void run(const ProductRun& args) const override {
-    const std::int64_t blocks = row_blocks_ * column_blocks_;
-    args.threads.parallel_for(batches_ * blocks, [&](std::int64_t task, int worker) {
-      ProfileScope scope(args.profiler, worker, kZoneMatmul);
-      const std::int64_t batch = task / blocks;
-      const std::int64_t row = task % blocks / column_blocks_;
-      const std::int64_t column = task % column_blocks_;
-      const TileMatmulSpec spec = block(row, column);
-      cache_.run(spec, args.a + batch_offset(s_.batch, s_.a_batch, s_.m * s_.k, batch) + row * kRowBlock * s_.k,
-                 args.b + batch_offset(s_.batch, s_.b_batch, s_.k * s_.n, batch) +
-                     column * kColumnBlock * (s_.transpose_b ? s_.k : 1),
-                 args.c + (batch * s_.m + row * kRowBlock) * s_.n + column * kColumnBlock,
-                 args.workspace + scratch_bytes_ * static_cast<std::size_t>(worker), scratch_bytes_);
-      const std::int64_t flops = 2 * spec.rows * spec.columns * spec.depth;
-      scope.add({.flops_nominal = flops, .flops_executed = flops});
-    });
-  }
-
- private:
   TileMatmulSpec block(std::int64_t row, std::int64_t column) const {
     TileMatmulSpec spec{};
     spec.rows = std::min(kRowBlock, s_.m - row * kRowBlock);
@@ -97,6 +108,7 @@ class TileProduct final : public Product {
   }
 
   ProductSpec s_;
+  bool swapped_;  ///< a and b
   std::int64_t batches_;
   std::int64_t row_blocks_;
   std::int64_t column_blocks_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "headway/numerical_bound.h"
+#include "ops/graph/products/product.h"
 #include "tests/ops/graph/run_graph.h"
 #include "tests/ops/matmul/matmul_bound.h"
 #include "tests/runtime/error_of.h"
@@ -71,10 +72,24 @@ TEST(MatMul, NumpyRules) {
       {{0, 4}, {4, 5}, {}, {0, 5}},
       {{3, 0}, {0, 5}, {}, {3, 5}},
       {{2, 3, 4}, {4}, {2}, {2, 3}},
+      {{3, 16, 70}, {3, 70, 1}, {3}, {3, 16, 1}},
+      {{2, 1, 3, 4}, {5, 4, 1}, {2, 5}, {2, 5, 3, 1}},
+      {{1, 3, 4}, {7, 4, 1}, {7}, {7, 3, 1}},
+      {{2, 600, 20}, {20, 1}, {2}, {2, 600, 1}},
+      {{5, 1, 9}, {5, 9, 1}, {5}, {5, 1, 1}},
+      {{2, 3, 0}, {2, 0, 1}, {2}, {2, 3, 1}},
   };
   for (const Case& c : cases) {
     for (const bool constant : {false, true}) expect_product(c, constant);
   }
+}
+
+/// oneDNN writes a column by its reference code, a thousand times as slow.
+TEST(MatMul, AColumnIsComputedAsARow) {
+  const ProductSpec column{.batch = {3}, .a_batch = {3}, .b_batch = {3}, .m = 16, .n = 1, .k = 8};
+  expect_contains(make_product(column)->explain(), "blocks of 1 × 16, 3 tasks");
+  const ProductSpec single{.batch = {3}, .a_batch = {3}, .b_batch = {1}, .m = 16, .n = 1, .k = 8};
+  expect_contains(make_product(single)->explain(), "blocks of 1 × 48, 1 tasks");
 }
 
 TEST(MatMul, NamesBothDims) {
