@@ -95,9 +95,9 @@ T reduce_one(const T* x, const Shape& shape) {
     if (shape.elements == 0 && std::is_same_v<R, reduction::Min<A>>) return std::numeric_limits<T>::max();
   }
   const auto make = [&] {
-    if constexpr (std::is_constructible_v<R, A, int>) {
+    if constexpr (requires { typename R::Pivot; }) {
       // Needs the largest element first.
-      reduction::Max<A> largest;
+      typename R::Pivot largest;
       for (std::int64_t i = 0; i < shape.elements; i += shape.run) {
         const T* at = x + shape.gone.offset(i);
         for (std::int64_t k = 0; k < shape.run; ++k) largest.add(reduction::accumulated(at[k * shape.run_stride]));
@@ -169,6 +169,12 @@ ReduceKernel kernel_of(DataType type) {
   });
 }
 
+/// f64 alone has elements whose squares no accumulator holds.
+ReduceKernel l2_kernel(DataType type) {
+  if (type == DataType::kF64) return &reduce_range<double, reduction::ScaledL2<double>>;
+  return kernel_of<reduction::L2, true>(type);
+}
+
 OpFunctions reduction_op(KernelOf kernel_for) {
   return {.infer = [kernel_for](const char* op, const InferContext& node) -> Inferred {
             check_inputs(op, node, 1, 2);
@@ -219,7 +225,7 @@ void add_reduce_ops(Registry* registry) {
   add("ReduceProd", kernel_of<reduction::Product, false>);
   add("ReduceSumSquare", kernel_of<reduction::SumSquare, false>);
   add("ReduceL1", kernel_of<reduction::L1, false>);
-  add("ReduceL2", kernel_of<reduction::L2, true>);
+  add("ReduceL2", l2_kernel);
   add("ReduceLogSum", kernel_of<reduction::LogSum, true>);
   add("ReduceLogSumExp", kernel_of<reduction::LogSumExp, true>);
 }

@@ -100,9 +100,32 @@ template <class A>
 struct LogSum : Sum<A> {
   A result(std::int64_t) const { return std::log(this->sum); }
 };
+/// The largest |element|; a NaN stays.
+template <class A>
+struct MaxMagnitude : Max<A> {
+  void add(A x) { Max<A>::add(magnitude(x)); }
+};
+/// The same of elements whose squares the accumulator does not hold: times a power of two that takes the largest of
+/// them, which the constructor is given, to about 1.
+template <class A>
+struct ScaledL2 : SumSquare<A> {
+  using Pivot = MaxMagnitude<A>;
+  int exponent = 0;
+  A scale{1};
+  ScaledL2() = default;
+  ScaledL2(A largest, int) {
+    if (!std::isfinite(largest) || largest == 0) return;
+    exponent =
+        std::clamp(std::ilogb(largest), std::numeric_limits<A>::min_exponent, 0 - std::numeric_limits<A>::min_exponent);
+    scale = std::ldexp(A{1}, -exponent);
+  }
+  void add(A x) { SumSquare<A>::add(x * scale); }
+  A result(std::int64_t) const { return std::ldexp(std::sqrt(this->sum), exponent); }
+};
 /// Around the largest element, which the constructor is given, so that nothing overflows.
 template <class A>
 struct LogSumExp {
+  using Pivot = Max<A>;
   A max{}, sum{};
   LogSumExp() = default;
   LogSumExp(A largest, int) : max(std::isinf(largest) && largest < 0 ? A{} : largest) {}

@@ -121,6 +121,33 @@ TEST(Reduce, ALongRowRoundsOnce) {
               1e-6 * std::abs(exact) + 1e-9);
 }
 
+/// Squares of 1e300 are infinite and those of 1e-300 are 0, in f64 and in no wider type that there is.
+TEST(Reduce, TheNormOfElementsWhoseSquaresNoTypeHolds) {
+  const auto norm = [](DataType type, const std::vector<double>& elements) {
+    const auto count = static_cast<std::int64_t>(elements.size());
+    return as_doubles(run_on("ReduceL2", list(numbers(type, {count}, elements))))[0];
+  };
+  for (const double size : {1e300, 1e-300, 1e160, 1e-170, 1.0}) {
+    EXPECT_NEAR(norm(DataType::kF64, {3 * size, -4 * size}) / size, 5, 1e-14) << size;
+    EXPECT_NEAR(norm(DataType::kF64, std::vector<double>(10000, -size)) / size, 100, 1e-12) << size;
+    // Beside one that is much larger.
+    EXPECT_NEAR(norm(DataType::kF64, {0, 1, size, 1}), std::hypot(size, std::sqrt(2.0)), 1e-14 * std::max(size, 1.0));
+  }
+  const double tiniest = std::numeric_limits<double>::denorm_min();
+  EXPECT_EQ(norm(DataType::kF64, {3 * tiniest, 4 * tiniest}), 5 * tiniest);
+  EXPECT_EQ(norm(DataType::kF64, {std::numeric_limits<double>::max()}), std::numeric_limits<double>::max());
+  EXPECT_EQ(norm(DataType::kF64, {1e308, 1e308, 1e308, 1e308, 1e308}), kInf);
+  EXPECT_EQ(norm(DataType::kF64, {-kInf, 1}), kInf);
+  EXPECT_TRUE(std::isnan(norm(DataType::kF64, {kNan, 1e300})));
+  EXPECT_EQ(norm(DataType::kF64, {0, 0}), 0);
+  EXPECT_EQ(as_doubles(run_on("ReduceL2", list(Tensor(DataType::kF64, {0}))))[0], 0);
+  for (const double size : {1e30, 1e-30, 6e37}) {
+    EXPECT_NEAR(norm(DataType::kF32, {3 * size, -4 * size}) / size, 5, 1e-6) << size;
+  }
+  EXPECT_NEAR(norm(DataType::kBF16, {3e30, -4e30}) / 1e30, 5, 0.02);
+  EXPECT_NEAR(norm(DataType::kF16, {300, -400}), 500, 0.25);
+}
+
 TEST(CumSum, DirectionsAndAxes) {
   const auto sums = [](std::int64_t axis, std::int64_t exclusive, std::int64_t reverse) {
     return run_on("CumSum", list(counted({2, 3}), integers({}, {axis})),
