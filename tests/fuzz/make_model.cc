@@ -32,6 +32,10 @@ Value pick_floats(ModelBuilder* model, std::size_t min_rank, std::size_t max_ran
   return model->input(kF32, random_dims(&dice, rank));
 }
 
+Value without(ModelBuilder* model, unsigned doubts, const Value& value) {
+  return (value.doubts & doubts) == 0 ? value : model->input(value.type, value.dims);
+}
+
 onnx::ModelProto make_model(Dice* dice, const MakeOptions& options) {
   constexpr std::int64_t kOpsets[] = {13, 14, 15, 17, 18, 20, 21, 22, 23, 24};
   ModelBuilder model(dice, dice->pick(kOpsets));

@@ -20,6 +20,8 @@ void add_pattern(ModelBuilder* model);
 
 /// A value that fits, picked among those of the model, else made: an input or a constant.
 Value pick_floats(ModelBuilder* model, std::size_t min_rank, std::size_t max_rank);
+/// The value, or an input of its dims where one of these doubts is about it.
+Value without(ModelBuilder* model, unsigned doubts, const Value& value);
 Sizes random_dims(Dice* dice, std::size_t rank);
 
 }  // namespace headway::fuzz

@@ -44,30 +44,35 @@ Value split_heads(ModelBuilder* model, const Value& x, std::int64_t heads, bool 
   return out;
 }
 
-/// Something that is added to scores [B, H, Sq, Skv].
-Value add_mask(ModelBuilder* model, const Value& scores) {
+/// Something that is added to scores [B, H, Sq, Skv], or fills in over them. A finite fill takes the place of a score
+/// that is not finite; fused, it is added to it.
+Value add_mask(ModelBuilder* model, const Value& scores, bool scores_are_finite) {
   Dice& dice = model->dice();
   const Sizes& dims = scores.dims;
   const Sizes forms[] = {
       {dims[2], dims[3]}, {1, 1, dims[2], dims[3]}, {dims[0], 1, 1, dims[3]}, {1, 1, 1, dims[3]}, dims};
   const Sizes form = dice.pick(forms);
   std::vector<float> numbers(static_cast<std::size_t>(count_of(form)));
-  constexpr float kFills[] = {-std::numeric_limits<float>::infinity(), -1e4f, -3.4028235e38f, -1e9f};
-  const float fill = dice.pick(kFills);
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  constexpr float kFillNumbers[] = {kHidden, -1e4f, -3.4028235e38f, -1e9f};
+  const bool fills_in = dice.one_in(2);
+  const float fill = fills_in && !scores_are_finite ? kHidden : dice.pick(kFillNumbers);
+  // A row that is hidden whole is NaN.
+  const unsigned doubts = fill == kHidden ? kFills | kNotFinite : static_cast<unsigned>(kFills);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto column = static_cast<std::int64_t>(i) % dims[3];
     const auto row = static_cast<std::int64_t>(i) / dims[3] % (form.size() < 2 ? 1 : form[form.size() - 2]);
     const bool hidden = dice.one_in(2) ? column > row : dice.one_in(3);
     numbers[i] = hidden ? fill : 0;
   }
-  if (dice.one_in(2)) {
+  if (fills_in) {
     // As a condition with a fill.
     std::vector<float> shown(numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) shown[i] = numbers[i] == 0 ? 1.0f : -1.0f;
     const Value condition = model->node("Greater", {model->floats(form, shown), model->scalar(0)}, kBool, form);
-    return model->node("Where", {condition, scores, model->scalar(fill)}, kF32, dims);
+    return model->doubt(model->node("Where", {condition, scores, model->scalar(fill)}, kF32, dims), doubts);
   }
-  return model->node("Add", {scores, model->floats(form, numbers)}, kF32, dims);
+  return model->doubt(model->node("Add", {scores, model->floats(form, numbers)}, kF32, dims), doubts);
 }
 
 Value scaled(ModelBuilder* model, const Value& x, float factor) {
@@ -100,8 +105,9 @@ void attention(ModelBuilder* model) {
         model->node("Mul", {model->node("Tanh", {scaled(model, scores, 0.2f)}, kF32, scores.dims), model->scalar(5)},
                     kF32, scores.dims);
   }
-  if (dice.one_in(2)) scores = add_mask(model, scores);
-  if (dice.one_in(6)) scores = add_mask(model, scores);
+  const bool finite = (scores.doubts & kNotFinite) == 0;
+  if (dice.one_in(2)) scores = add_mask(model, scores, finite);
+  if (dice.one_in(6)) scores = add_mask(model, scores, finite);
   Value probs = model->node("Softmax", {scores}, kF32, scores.dims);
   model->attribute("axis", std::int64_t{-1});
   if (dice.one_in(8)) probs = model->node("Identity", {probs}, kF32, probs.dims);
@@ -138,7 +144,8 @@ void attention_operator(ModelBuilder* model) {
 
 void decomposed_norm(ModelBuilder* model) {
   Dice& dice = model->dice();
-  const Value x = pick_floats(model, 2, 4);
+  // The squares of fills overflow, and their distances from their mean are lost, in the nodes but not in the operator.
+  const Value x = without(model, kFills, pick_floats(model, 2, 4));
   Sizes row = x.dims;
   row.back() = 1;
   const auto mean = [&](const Value& of) {
@@ -168,13 +175,13 @@ void gelu(ModelBuilder* model) {
   };
   if (model->dice().one_in(2)) {
     const Value erf = model->node("Erf", {two("Div", x, model->scalar(std::sqrt(2.0f)))}, kF32, x.dims);
-    two("Mul", two("Mul", x, two("Add", erf, model->scalar(1))), model->scalar(0.5f));
+    model->doubt(two("Mul", two("Mul", x, two("Add", erf, model->scalar(1))), model->scalar(0.5f)), kCancelled);
     return;
   }
   const Value cube = two("Mul", model->scalar(0.044715f), two("Pow", x, model->scalar(3)));
   const Value inner = two("Mul", model->scalar(0.79788456f), two("Add", x, cube));
   const Value tanh = model->node("Tanh", {inner}, kF32, x.dims);
-  two("Mul", two("Mul", model->scalar(0.5f), x), two("Add", model->scalar(1), tanh));
+  model->doubt(two("Mul", two("Mul", model->scalar(0.5f), x), two("Add", model->scalar(1), tanh)), kCancelled);
 }
 
 void feed_forward(ModelBuilder* model) {

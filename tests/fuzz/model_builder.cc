@@ -4,6 +4,17 @@
 #include <set>
 
 namespace headway::fuzz {
+namespace {
+
+/// What an operator adds to the doubts about its inputs.
+unsigned doubts_after(const std::string& op, unsigned doubts) {
+  for (const char* const one : {"Pow", "Log", "Sqrt", "Exp", "Div", "Reciprocal"}) {
+    if (op == one) doubts |= kNotFinite;
+  }
+  return op == "Softmax" ? doubts & ~static_cast<unsigned>(kFills) : doubts;
+}
+
+}  // namespace
 
 std::int64_t count_of(const Sizes& dims) {
   std::int64_t count = 1;
@@ -70,8 +81,22 @@ Value ModelBuilder::node(const std::string& op, const std::vector<std::string>& 
   onnx::NodeProto* made = model_.mutable_graph()->add_node();
   made->set_op_type(op);
   made->set_name(fresh("node"));
-  for (const std::string& name : inputs) made->add_input(name);
-  return also(type, dims);
+  unsigned doubts = 0;
+  for (const std::string& name : inputs) {
+    made->add_input(name);
+    if (const auto found = doubts_.find(name); found != doubts_.end()) doubts |= found->second;
+  }
+  return doubt(also(type, dims), doubts_after(op, doubts));
+}
+
+Value ModelBuilder::doubt(const Value& value, unsigned doubts) {
+  Value doubtful = value;
+  doubtful.doubts |= doubts;
+  doubts_[value.name] = doubtful.doubts;
+  for (Value& one : values_) {
+    if (one.name == value.name) one.doubts = doubtful.doubts;
+  }
+  return doubtful;
 }
 
 Value ModelBuilder::node(const std::string& op, const std::vector<Value>& inputs, int type, const Sizes& dims) {

@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,18 @@ inline constexpr int kI32 = onnx::TensorProto::INT32;
 inline constexpr int kI64 = onnx::TensorProto::INT64;
 inline constexpr int kBool = onnx::TensorProto::BOOL;
 
+/// What of a value an operator and the nodes that it stands for may treat in another way, as bits.
+enum Doubt : unsigned {
+  kFills = 1,      ///< a mask's, beside which f32 has no room for other numbers
+  kNotFinite = 2,  ///< NaN or infinite
+  kCancelled = 4,  ///< what is left of a difference of nearly equal numbers: mostly rounding
+};
+
 struct Value {
   std::string name;
   int type = kF32;
   Sizes dims;
+  unsigned doubts = 0;
 };
 
 std::int64_t count_of(const Sizes& dims);
@@ -53,6 +62,8 @@ class ModelBuilder {
   /// A node whose first output has this type and these dims; it becomes a value that later nodes may use.
   Value node(const std::string& op, const std::vector<std::string>& inputs, int type, const Sizes& dims);
   Value node(const std::string& op, const std::vector<Value>& inputs, int type, const Sizes& dims);
+  /// Says of a value, and of all that is made from it from now on, that it is doubtful.
+  Value doubt(const Value& value, unsigned doubts);
   /// Of the last node.
   void attribute(const std::string& name, std::int64_t number);
   void attribute(const std::string& name, float number);
@@ -76,6 +87,7 @@ class ModelBuilder {
   int next_ = 0;
   onnx::ModelProto model_;
   std::vector<Value> values_;
+  std::map<std::string, unsigned> doubts_;  ///< by name
 };
 
 }  // namespace headway::fuzz
