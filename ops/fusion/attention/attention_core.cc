@@ -23,6 +23,7 @@ struct Below {
   ValueId weights = kNoValue;  ///< probabilities that somebody else reads too
   bool guarded = false;        ///< NaN becomes 0: a row that sees no key is 0
   bool reshaped = false;
+  std::vector<ValueId> apart;  ///< [B, H, S, S] that a Reshape reads or makes
 };
 
 class Core {
@@ -45,8 +46,12 @@ class Core {
     parts.query = upper->query;
     parts.key = upper->key;
     parts.value = lower->value;
-    const bool joined = upper->query.rank() == 3 && (scores.reshaped || below.reshaped);
+    const bool reshaped = scores.reshaped || below.reshaped;
+    const bool joined = upper->query.rank() == 3 && reshaped;
     if (!read_operands(joined, &parts)) return -1;
+    std::vector<ValueId> apart = scores.apart;
+    apart.insert(apart.end(), below.apart.begin(), below.apart.end());
+    if (reshaped && !same_batch_and_heads(parts, joined, apart)) return -1;
     // One node gives both context and probabilities: values made of the latter would close a cycle.
     if (below.weights != kNoValue && comes_from_softmax(parts.value.value)) {
       return fail(draft_.describe(parts.value.value) + " is made of the probabilities that it is multiplied by");
@@ -64,7 +69,7 @@ class Core {
     if (!fit_weights(&parts)) return -1;
 
     const auto mask =
-        make_mask(scores, {parts.query.rank(), joined, parts.before, parts.name}, &draft_, &facts_, &failure_);
+        make_mask(scores, {parts.query.rank(), reshaped, parts.before, parts.name}, &draft_, &facts_, &failure_);
     if (!mask) return -1;
     parts.mask = *mask;
     parts.scale = scores.scale * parts.query.scale * parts.key.scale;
@@ -134,6 +139,9 @@ class Core {
       if (products.empty() && reshapes.size() == 1) {
         if (!alone && !set_weights(p, below)) return false;
         below->reshaped = true;
+        for (const ValueId value : {p, draft_.node(reshapes[0]).outputs[0]}) {
+          if (facts_.rank(value) == 4) below->apart.push_back(value);
+        }
         p = draft_.node(reshapes[0]).outputs[0];
         continue;
       }
@@ -180,6 +188,24 @@ class Core {
     return true;
   }
 
+  /// A Reshape could as well take batch and heads apart in another way.
+  bool same_batch_and_heads(const AttentionParts& parts, bool joined, const std::vector<ValueId>& apart) {
+    const auto differs = [&](const std::string& what) {
+      return refuse(what + " cannot be shown to have the batch and the heads of the queries");
+    };
+    for (const int axis : {0, 1}) {
+      const auto expected = operand_dim(&facts_, parts.query, axis);
+      if (!expected) return differs(draft_.describe(parts.query.value));
+      for (const Operand* operand : {&parts.key, &parts.value}) {
+        if (joined && operand_dim(&facts_, *operand, axis) != expected) return differs(draft_.describe(operand->value));
+      }
+      for (const ValueId value : apart) {
+        if (facts_.dim(value, axis) != expected) return differs(draft_.describe(value));
+      }
+    }
+    return true;
+  }
+
   /// [B·H, S, D] after the product must come apart again.
   bool split_out(AttentionParts* parts) {
     const std::vector<int> uses = draft_.consumers(parts->out);
@@ -187,6 +213,7 @@ class Core {
       const Node& node = draft_.node(uses[0]);
       const bool splits = node.op == "Reshape" && node.guards.empty() && facts_.rank(node.outputs[0]) == 4;
       if (splits && keeps_last_two(&facts_, parts->out, node.outputs[0])) {
+        if (!same_batch_and_heads(*parts, true, {node.outputs[0]})) return false;
         parts->out = node.outputs[0];
         parts->out_axes = {0, 1, 2, 3};
         return true;
@@ -206,6 +233,7 @@ class Core {
       if (!splits || !keeps_last_two(&facts_, parts->weights, node.outputs[0])) {
         return refuse(draft_.describe(node.outputs[0]) + " reads probabilities of joined batch and heads");
       }
+      if (!same_batch_and_heads(*parts, false, {node.outputs[0]})) return false;
       apart.push_back(node.outputs[0]);
     }
     if (draft_.is_output(parts->weights) || apart.empty()) {
@@ -240,51 +268,6 @@ class Core {
 
 int fuse_core(int softmax, Draft* draft, Facts* facts, FusedGroup* group, Failure* failure) {
   return Core(softmax, draft, facts, failure).fuse(group);
-}
-
-int fuse_onnx_attention(int index, Draft* draft, Facts* facts, FusedGroup* group) {
-  const Node& node = draft->node(index);
-  const Attributes& a = node.attributes;
-  for (std::size_t i = 4; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] != kNoValue) return -1;
-  }
-  for (std::size_t i = 1; i < node.outputs.size(); ++i) {
-    if (!draft->readers(node.outputs[i]).empty() || draft->is_output(node.outputs[i])) return -1;
-  }
-  const std::int64_t precision = a.integer("softmax_precision", 0);
-  if (precision == 10 || precision == 16 || !node.guards.empty()) return -1;
-  AttentionParts parts;
-  for (const auto& [operand, i] : {std::pair(&parts.query, 0), {&parts.key, 1}, {&parts.value, 2}}) {
-    operand->value = node.inputs[static_cast<std::size_t>(i)];
-    operand->axes = {0, 1, 2, 3};
-    operand->takes_scale = i != 2;
-    if (facts->rank(operand->value) != 4 || facts->type(operand->value) != DataType::kF32) return -1;
-    *operand = peel(*draft, facts, *operand);
-  }
-  if (node.inputs.size() > 3 && node.inputs[3] != kNoValue) {
-    const auto type = facts->type(node.inputs[3]);
-    if (type != DataType::kBool && type != DataType::kF32) return -1;
-    if (facts->rank(node.inputs[3]) < 1) return -1;
-    parts.mask = {node.inputs[3], false, type == DataType::kBool ? "bool" : "float"};
-  }
-  const auto width = facts->dim(node.inputs[0], 3);
-  if (!a.has("scale") && (!width || !width->is_number() || width->factor < 1)) return -1;
-  parts.scale =
-      a.has("scale") ? static_cast<double>(a.real("scale", 1)) : 1 / std::sqrt(static_cast<double>(width->factor));
-  parts.scale *= parts.query.scale * parts.key.scale;
-  parts.attributes.set("softcap", a.real("softcap", 0));
-  parts.attributes.set("empty_row", std::string("zero"));
-  parts.attributes.set("broadcast", std::int64_t{0});
-  if (a.integer("is_causal", 0) != 0) parts.attributes.set("causal", std::string("top_left"));
-  parts.attributes.set("window_left", a.integer("left_window_size", -1));
-  parts.attributes.set("window_right", a.integer("right_window_size", -1));
-  parts.out = node.outputs[0];
-  parts.out_axes = {0, 1, 2, 3};
-  parts.name = node.name;
-  parts.before = index;
-  const int made = make_attention(parts, draft, facts, group);
-  if (a.integer("is_causal", 0) != 0) group->mask = group->mask == "none" ? "causal" : group->mask + " and causal";
-  return made;
 }
 
 }  // namespace headway::fusion

@@ -262,9 +262,11 @@ class Walk {
     if (!keeps_last_two(&facts_, node.inputs[0], node.outputs[0])) {
       return fail(outside, draft_.describe(node.outputs[0]) + " cannot be shown to leave queries and keys alone");
     }
-    scores->reshaped = true;
     if (!up(node.inputs[0], outside, scores)) return false;
     scores->reshaped = true;
+    for (const ValueId value : {node.inputs[0], node.outputs[0]}) {
+      if (facts_.rank(value) == 4) scores->apart.push_back(value);
+    }
     return true;
   }
 

@@ -45,6 +45,7 @@ struct Scores {
   std::vector<ValueId> multipliers;  ///< scalars known at run time only, that multiply the product
   std::vector<ValueId> divisors;     ///< the same, that divide it
   bool reshaped = false;             ///< [B·H, S, S] and [B, H, S, S] both occur
+  std::vector<ValueId> apart;        ///< those [B, H, S, S] that a Reshape makes or reads
 };
 
 /// Walks up from the input of a Softmax. False when it is no attention, with the reason in `failure`.

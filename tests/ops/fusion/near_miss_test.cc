@@ -1,4 +1,6 @@
 // What is almost attention stays as it is, and the report names the edge that failed.
+#include <array>
+
 #include "tests/ops/fusion/fusion_case.h"
 
 namespace headway::testing {
@@ -110,6 +112,59 @@ TEST(FusionNearMiss, ValuesOfMoreBatchEntriesThanTheProbabilities) {
   c.graph.add_output("out", c.op("MatMul", {p, v}));
   c.graph.add_output("weights", p);
   EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+}
+
+/// Attention over [B·H, S, D] whose parts were, or become, [a, b, S, D] with a · b = 6.
+struct JoinedDims {
+  std::int64_t query[2], key[2], value[2], scores[2], out[2], weights[2];
+};
+void joined_attention(FusionCase* c, const JoinedDims& d) {
+  const auto joined = [&](const char* name, const std::int64_t(&apart)[2]) {
+    return c->reshape(c->random_input(name, {apart[0], apart[1], 5, 8}), {6, 5, 8});
+  };
+  ValueId s = c->op("MatMul", {joined("q", d.query), c->transpose(joined("k", d.key), {0, 2, 1})});
+  s = c->op("Add", {c->reshape(s, {d.scores[0], d.scores[1], 5, 5}), c->weight({d.scores[0], d.scores[1], 1, 5})});
+  const ValueId p = c->softmax(c->reshape(s, {6, 5, 5}));
+  c->graph.add_output("out", c->reshape(c->op("MatMul", {p, joined("v", d.value)}), {d.out[0], d.out[1], 5, 8}));
+  c->graph.add_output("weights", c->reshape(p, {d.weights[0], d.weights[1], 5, 5}));
+}
+
+/// The same elements in another order of batch and heads: broadcast or multiplied, the operator's result has other
+/// dims than the nodes'.
+TEST(FusionNearMiss, BatchAndHeadsThatComeApartInAnotherWay) {
+  const JoinedDims plain{{2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}, {2, 3}};
+  FusionCase same;
+  joined_attention(&same, plain);
+  expect_fused(&same, "float");
+  for (const auto& apart : {std::array<std::int64_t, 2>{3, 2}, {1, 6}, {6, 1}}) {
+    for (int part = 0; part < 6; ++part) {
+      SCOPED_TRACE(::testing::Message() << "part " << part << " " << apart[0] << ", " << apart[1]);
+      for (const std::int64_t batch : {2, 1, 6}) {
+        JoinedDims dims;
+        std::int64_t(*const parts[6])[2] = {&dims.query,  &dims.key, &dims.value,
+                                            &dims.scores, &dims.out, &dims.weights};
+        for (auto* const one : parts) (*one)[0] = batch, (*one)[1] = 6 / batch;
+        (*parts[part])[0] = apart[0];
+        (*parts[part])[1] = apart[1];
+        FusionCase c;
+        joined_attention(&c, dims);
+        EXPECT_LE(c.fused_minus_unfused(), 1e-5);
+        EXPECT_EQ(c.report.count("attention"), apart[0] == batch ? 1 : 0) << c.report.text();
+      }
+    }
+  }
+}
+
+/// A mask over joined batch and heads is not one over heads.
+TEST(FusionNearMiss, AMaskOverJoinedBatchAndHeads) {
+  FusionCase c;
+  const ValueId q = c.random_input("q", {6, 1, 5, 8});
+  const ValueId k = c.random_input("k", {6, 1, 5, 8});
+  const ValueId v = c.random_input("v", {6, 1, 5, 8});
+  const ValueId s = c.reshape(c.op("MatMul", {q, c.transpose(k, {0, 1, 3, 2})}), {6, 5, 5});
+  const ValueId p = c.softmax(c.reshape(c.op("Add", {s, c.weight({6, 1, 5})}), {6, 1, 5, 5}));
+  c.graph.add_output("out", c.op("MatMul", {p, v}));
+  expect_missed(&c, "is a mask of joined batch and heads");
 }
 
 TEST(FusionNearMiss, AClassifierIsNoAttention) {
