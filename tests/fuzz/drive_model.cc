@@ -91,15 +91,21 @@ void fill_small(Dice* dice, Tensor* tensor) {
   for (std::int64_t i = 0; i < tensor->count(); ++i) data[i] = static_cast<T>(dice->between(0, 3));
 }
 
-std::vector<Tensor> random_inputs(const Graph& graph, const std::vector<Dims>& dims, std::uint64_t seed) {
+/// The same numbers for the same seed, those of f32 apart by a rounding or two where `nudge` is not 0.
+std::vector<Tensor> random_inputs(const Graph& graph, const std::vector<Dims>& dims, std::uint64_t seed,
+                                  std::uint64_t nudge) {
   Dice dice(seed);
+  Dice nudges(nudge);
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     Tensor tensor(graph.inputs()[i].type, dims[i]);
     if (tensor.count() > 0) std::memset(tensor.view().data, 0, tensor_bytes(tensor.type(), tensor.dims()));
     switch (tensor.type()) {
       case DataType::kF32:
-        for (std::int64_t k = 0; k < tensor.count(); ++k) tensor.data<float>()[k] = dice.unit();
+        for (std::int64_t k = 0; k < tensor.count(); ++k) {
+          const float number = dice.unit();
+          tensor.data<float>()[k] = nudge == 0 ? number : number * (1 + nudges.unit() * 0x1p-22f);
+        }
         break;
       case DataType::kI64:
         fill_small<std::int64_t>(&dice, &tensor);
@@ -138,19 +144,27 @@ double rounding_of(const Graph& graph) {
   return largest;
 }
 
-Outcome run(const std::string& bytes, std::uint64_t seed, bool fused, std::int64_t* groups, double* rounding) {
+struct RunCase {
+  const std::string& bytes;
+  std::uint64_t seed;
+  bool fused = false;
+  std::uint64_t nudge = 0;
+};
+
+Outcome run(const RunCase& one, std::int64_t* groups, double* rounding) {
+  const std::string& bytes = one.bytes;
   return guarded([&] {
     OnnxModel model = parse_onnx(std::as_bytes(std::span(bytes.data(), bytes.size())));
     std::vector<Dims> dims;
     const bool small = input_dims(model.graph, &dims);
-    if (!fused) *rounding = rounding_of(model.graph);
+    if (!one.fused) *rounding = rounding_of(model.graph);
     FusionReport report;
-    if (fused) model.graph = fuse(model.graph, registry(), &report);
+    if (one.fused) model.graph = fuse(model.graph, registry(), &report);
     *groups = static_cast<std::int64_t>(report.fused.size());
     const Session session(std::move(model.graph), registry(), {.memory_limit_bytes = kMemoryLimit});
     std::vector<Tensor> outputs;
     if (!small) return outputs;
-    const std::vector<Tensor> inputs = random_inputs(session.graph(), dims, seed);
+    const std::vector<Tensor> inputs = random_inputs(session.graph(), dims, one.seed, one.nudge);
     std::vector<TensorInfo> infos;
     std::vector<ConstTensorView> views;
     for (const Tensor& input : inputs) {
@@ -173,10 +187,32 @@ double scale_of(const std::vector<double>& a, const std::vector<double>& b) {
   return scale;
 }
 
+/// How far each element of each output moves when the inputs of the graph as it is move by a rounding.
+using Movements = std::vector<std::vector<double>>;
+Movements movements_of(const std::string& bytes, std::uint64_t seed, const std::vector<Tensor>& plain) {
+  Movements movements;
+  for (const Tensor& output : plain) movements.emplace_back(static_cast<std::size_t>(output.count()));
+  for (std::uint64_t nudge = 1; nudge <= 3; ++nudge) {
+    std::int64_t groups = 0;
+    double rounding = 0;
+    const Outcome moved = run({bytes, seed, false, nudge}, &groups, &rounding);
+    if (!moved.outputs) continue;
+    for (std::size_t o = 0; o < plain.size(); ++o) {
+      if ((*moved.outputs)[o].dims() != plain[o].dims()) continue;
+      const std::vector<double> a = tools::values_of(plain[o].view());
+      const std::vector<double> b = tools::values_of((*moved.outputs)[o].view());
+      for (std::size_t i = 0; i < a.size(); ++i) movements[o][i] = std::max(movements[o][i], std::abs(a[i] - b[i]));
+    }
+  }
+  return movements;
+}
+
 /// Empty when the outputs agree. Fusion may compute through what overflows between the nodes of a pattern (GELU of an
 /// infinity), so a finite number may stand for one that is not, but never the other way round. `rounding` is that of
-/// the narrowest type on the way.
-std::string difference(const Tensor& unfused, const Tensor& fused, std::size_t output, double rounding) {
+/// the narrowest type on the way; `movements` are empty or those of the output.
+std::string difference(const Tensor& unfused, const Tensor& fused, std::size_t output, double rounding,
+                       const std::vector<double>& movements) {
+  constexpr double kMovements = 64;  // a graph of some 20 layers rounds that often
   std::ostringstream text;
   text << "output " << output << ": ";
   if (unfused.type() != fused.type() || unfused.dims() != fused.dims()) {
@@ -187,13 +223,23 @@ std::string difference(const Tensor& unfused, const Tensor& fused, std::size_t o
   const std::vector<double> a = tools::values_of(unfused.view());
   const std::vector<double> b = tools::values_of(fused.view());
   const double scale = scale_of(a, b);
-  const double bound = std::max(1e-3, 8 * rounding) * scale;
   for (std::size_t i = 0; i < a.size(); ++i) {
+    const double bound = std::max(1e-3, 8 * rounding) * scale + (movements.empty() ? 0 : kMovements * movements[i]);
     const bool both = std::isfinite(a[i]) && std::isfinite(b[i]);
     const bool as_good = std::isfinite(b[i]) || (std::isnan(a[i]) ? std::isnan(b[i]) : a[i] == b[i]);
     if (both ? std::abs(a[i] - b[i]) <= bound : as_good && !std::isfinite(a[i])) continue;
     text << "element " << i << " is " << a[i] << " unfused, " << b[i] << " fused, largest " << scale;
     return text.str();
+  }
+  return {};
+}
+
+std::string first_difference(const std::vector<Tensor>& plain, const std::vector<Tensor>& fused, double rounding,
+                             const Movements& movements) {
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const std::string found =
+        difference(plain[i], fused[i], i, rounding, movements.empty() ? std::vector<double>() : movements[i]);
+    if (!found.empty()) return found;
   }
   return {};
 }
@@ -211,8 +257,8 @@ DriveResult drive_model(const std::string& bytes, std::uint64_t seed) {
   DriveResult result;
   std::int64_t none = 0;
   double rounding = 0;
-  const Outcome plain = run(bytes, seed, false, &none, &rounding);
-  const Outcome fused = run(bytes, seed, true, &result.fused, &rounding);
+  const Outcome plain = run({bytes, seed, false}, &none, &rounding);
+  const Outcome fused = run({bytes, seed, true}, &result.fused, &rounding);
   result.ran = plain.outputs.has_value();
   result.refusal = plain.refusal;
   result.finding = !plain.finding.empty()   ? "unfused: " + plain.finding
@@ -231,9 +277,11 @@ DriveResult drive_model(const std::string& bytes, std::uint64_t seed) {
     result.finding = "numbers of outputs differ";
     return result;
   }
-  for (std::size_t i = 0; i < plain.outputs->size() && result.finding.empty(); ++i) {
-    result.finding = difference((*plain.outputs)[i], (*fused.outputs)[i], i, rounding);
-  }
+  result.finding = first_difference(*plain.outputs, *fused.outputs, rounding, {});
+  if (result.finding.empty()) return result;
+  // Graphs at random are ill-conditioned now and then: scores in the thousands, differences of nearly equal numbers.
+  const Movements movements = movements_of(bytes, seed, *plain.outputs);
+  result.finding = first_difference(*plain.outputs, *fused.outputs, rounding, movements);
   return result;
 }
 

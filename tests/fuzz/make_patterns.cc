@@ -120,6 +120,61 @@ void attention(ModelBuilder* model) {
   if (dice.one_in(2)) model->node("Add", {context, x}, kF32, x.dims);
 }
 
+/// [a, b, S, D] or [S, a · b, D] to [a · b, S, D].
+Value joined_heads(ModelBuilder* model, std::int64_t joined, std::int64_t tokens, std::int64_t width) {
+  Dice& dice = model->dice();
+  const std::int64_t outer = dice.one_in(4) ? 1 : dice.one_in(4) ? joined : dice.one_in(2) ? 2 : joined / 2;
+  if (dice.one_in(3)) {
+    // As torch.nn.MultiheadAttention: batch and heads side by side.
+    const Value x = linear(model, model->input(kF32, {tokens, joined / outer, outer * width}), outer * width);
+    const Value side = model->node("Reshape", {x, model->list({dice.one_in(2) ? tokens : 0, joined, width})}, kF32,
+                                   {tokens, joined, width});
+    const Value out = model->node("Transpose", {side}, kF32, {joined, tokens, width});
+    model->attribute("perm", std::vector<std::int64_t>{1, 0, 2});
+    return out;
+  }
+  const Value x = model->input(kF32, {outer, joined / outer, tokens, width});
+  return model->node("Reshape", {x, model->list({joined, tokens, width})}, kF32, {joined, tokens, width});
+}
+
+/// Attention over batch and heads as one axis, taken apart and joined in any way on it.
+void joined_attention(ModelBuilder* model) {
+  Dice& dice = model->dice();
+  const std::int64_t joined = 2 * dice.between(1, 3), queries = dice.between(1, 4), keys = dice.between(1, 4),
+                     width = 2 * dice.between(1, 3);
+  const auto apart = [&](const Value& x) {
+    const std::int64_t outer = dice.one_in(4) ? 1 : dice.one_in(4) ? joined : dice.one_in(2) ? 2 : joined / 2;
+    const Sizes dims{outer, joined / outer, x.dims[1], x.dims[2]};
+    return model->node("Reshape", {x, model->list(dims)}, kF32, dims);
+  };
+  const Value k = model->node("Transpose", {joined_heads(model, joined, keys, width)}, kF32, {joined, width, keys});
+  model->attribute("perm", std::vector<std::int64_t>{0, 2, 1});
+  Value scores = model->node("MatMul", {joined_heads(model, joined, queries, width), k}, kF32, {joined, queries, keys});
+  if (dice.one_in(3)) {
+    const std::int64_t batches = dice.one_in(2) ? 1 : joined;
+    scores = model->node("Add", {scores, model->random_floats({batches, 1, keys})}, kF32, scores.dims);
+  }
+  if (dice.one_in(2)) {
+    scores = apart(scores);
+    if (dice.one_in(2)) scores = add_mask(model, scores, true);
+    scores = model->node("Reshape", {scores, model->list({joined, queries, keys})}, kF32, {joined, queries, keys});
+  }
+  const Value probs = model->node("Softmax", {scores}, kF32, scores.dims);
+  model->attribute("axis", std::int64_t{-1});
+  const Value context =
+      model->node("MatMul", {probs, joined_heads(model, joined, keys, width)}, kF32, {joined, queries, width});
+  if (dice.one_in(3)) apart(probs);
+  if (dice.one_in(2)) {
+    apart(context);
+    return;
+  }
+  const Value turned = model->node("Transpose", {context}, kF32, {queries, joined, width});
+  model->attribute("perm", std::vector<std::int64_t>{1, 0, 2});
+  const std::int64_t heads = dice.one_in(2) ? 2 : joined;
+  const Sizes tokens{queries, joined / heads, heads * width};
+  linear(model, model->node("Reshape", {turned, model->list(tokens)}, kF32, tokens), heads * width);
+}
+
 /// The operator of opset 23, or ONNX Runtime's, on joined heads.
 void attention_operator(ModelBuilder* model) {
   Dice& dice = model->dice();
@@ -194,8 +249,8 @@ void feed_forward(ModelBuilder* model) {
 }  // namespace
 
 void add_pattern(ModelBuilder* model) {
-  constexpr void (*kMakers[])(ModelBuilder*) = {attention,       attention, attention,   attention_operator,
-                                                decomposed_norm, gelu,      feed_forward};
+  constexpr void (*kMakers[])(ModelBuilder*) = {attention,          attention,       attention, joined_attention,
+                                                attention_operator, decomposed_norm, gelu,      feed_forward};
   model->dice().pick(kMakers)(model);
 }
 
