@@ -9,7 +9,7 @@
 namespace headway::fuzz {
 
 struct Limits {
-  int case_seconds = 10;          ///< a case that takes longer is a finding
+  int case_seconds = 10;          ///< a case that computes longer, or waits ten times as long, is a finding
   std::int64_t memory_mb = 2048;  ///< the same for what the child has resident
   std::int64_t run_seconds = 0;   ///< stop after so long; 0: after the last case
   int max_findings = 20;
