@@ -76,6 +76,8 @@ std::optional<Projection> read_flat(const Draft& draft, Facts* facts, ValueId va
   const Tensor* weight = draft.constant(p->weight);
   if (!(*from)[2].is(weight->dims()[p->transposed ? 1 : 0])) return std::nullopt;
   if ((*from)[0] != (*to)[0] || (*from)[1] != (*to)[1]) return std::nullopt;
+  // Rows that the file gives as a number are the only ones that run.
+  if (facts->dim(p->input, 0) != (*from)[0] * (*from)[1]) return std::nullopt;
   p->input = inner->inputs[0];
   return p;
 }
@@ -165,6 +167,7 @@ std::optional<OutputProjection> projection_below(const Draft& draft, Facts* fact
   const auto p = product != nullptr ? read_rows(draft, product->outputs[0]) : std::nullopt;
   const Node* outer = p && p->input == joined ? only_reader(draft, product->outputs[0]) : nullptr;
   if (outer == nullptr || outer->op != "Reshape") return std::nullopt;
+  if ((*dims)[0] != (*split)[0] * (*split)[1]) return std::nullopt;
   const DimList expected{(*split)[0], (*split)[1], Dim(p->columns)};
   if (facts->of(outer->outputs[0]).dims != expected) return std::nullopt;
   return OutputProjection{*p, outer->outputs[0]};

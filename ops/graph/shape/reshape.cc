@@ -149,7 +149,13 @@ OpFunctions view(DimsOf dims_of) {
   return {.infer = [dims_of](const char* op, const InferContext& node) -> Inferred {
             ValueInfo out{.type = {}, .dims = dims_of(op, node), .elements = {}};
             out.type = node.inputs[0].type;
-            if (out.rank() <= 1 && node.inputs[0].elements) out.elements = node.inputs[0].elements;
+            // Not where the number of elements is one that only a run can refuse.
+            const auto& elements = node.inputs[0].elements;
+            const bool fits =
+                elements &&
+                (out.rank() == 0 ? elements->size() == 1
+                                 : out.rank() == 1 && (*out.dims)[0].is(static_cast<std::int64_t>(elements->size())));
+            if (fits) out.elements = elements;
             return {out};
           },
           .plan =

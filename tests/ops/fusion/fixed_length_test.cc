@@ -75,6 +75,34 @@ TEST(FusionFixedLengths, OfALayerAreTheOnlyOnes) {
   expect_refused(c, {{kB, kS + 2, kE}});
 }
 
+/// Rows [B · S, E] of an output projection, their number one that only B · S = 10 gives.
+TEST(FusionFixedLengths, OfRowsBelowALayerAreTheOnlyOnes) {
+  FusionCase c;
+  c.names_lengths = true;
+  const ValueId x = c.random_input("x", {kB, kS, kE});
+  const auto heads = [&](const std::vector<std::int64_t>& perm) {
+    return c.transpose(c.reshape(c.op("MatMul", {x, c.weight({kE, kE})}), {0, 0, kH, kD}), perm);
+  };
+  const ValueId p = c.softmax(c.op("MatMul", {heads({0, 2, 1, 3}), heads({0, 2, 3, 1})}));
+  const ValueId o = c.transpose(c.op("MatMul", {p, heads({0, 2, 1, 3})}), {0, 2, 1, 3});
+  const ValueId y = c.op("Gemm", {c.reshape(o, {kB * kS, kE}), c.weight({kE, kE}), c.weight({kE})});
+  c.graph.add_output("out", c.op("Reshape", {y, c.op("Shape", {x})}));
+  expect_fused(&c, "none");
+  expect_refused(c, {{kB, kS + 2, kE}});
+}
+
+/// A shape that goes through a Reshape of its own, to as many elements as it does not have.
+TEST(FusionFixedLengths, OfShapesAreTheOnlyOnes) {
+  FusionCase c;
+  c.names_lengths = true;
+  const ValueId x = c.random_input("x", {kB, kS, kE});
+  const ValueId length = c.op("Slice", {c.op("Shape", {x}), c.ints({1}), c.ints({2})});
+  const ValueId dims = c.op("Reshape", {length, length});
+  c.graph.add_output("out", c.op("Reshape", {c.op("Relu", {x}), c.op("Concat", {c.ints({kB}), dims, c.ints({kE})},
+                                                                     {{"axis", Attribute(std::int64_t{0})}})}));
+  expect_refused(c, {{kB, kS, kE}});
+}
+
 /// Keys and values whose heads are repeated by an Expand to a length.
 TEST(FusionFixedLengths, OfRepeatedHeadsAreTheOnlyOnes) {
   FusionCase c;
