@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -187,7 +188,44 @@ double scale_of(const std::vector<double>& a, const std::vector<double>& b) {
   return scale;
 }
 
-/// How far each element of each output moves when the inputs of the graph as it is move by a rounding.
+/// Whether weights are so large that their squares are none: flipped bits. What overflows on the way differs fused.
+bool holds_huge_weights(const std::string& bytes) {
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return false;
+  const auto is_huge = [](const onnx::TensorProto& tensor) {
+    if (tensor.data_type() != kF32) return false;
+    for (std::size_t at = 0; at + sizeof(float) <= tensor.raw_data().size(); at += sizeof(float)) {
+      float number = 0;
+      std::memcpy(&number, tensor.raw_data().data() + at, sizeof(float));
+      const bool fills = number == std::numeric_limits<float>::lowest();
+      if (std::isfinite(number) && std::abs(number) > 1e15f && !fills) return true;
+    }
+    return false;
+  };
+  const auto& weights = model.graph().initializer();
+  return std::any_of(weights.begin(), weights.end(), is_huge);
+}
+
+/// The file with its f32 weights a rounding or two apart.
+std::string nudged(const std::string& bytes, std::uint64_t nudge) {
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return bytes;
+  Dice dice(nudge);
+  for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.data_type() != kF32 || !tensor.has_raw_data()) continue;
+    std::string raw = tensor.raw_data();
+    for (std::size_t at = 0; at + sizeof(float) <= raw.size(); at += sizeof(float)) {
+      float number = 0;
+      std::memcpy(&number, raw.data() + at, sizeof(float));
+      const float moved = number * (1 + dice.unit() * 0x1p-22f);
+      if (std::isfinite(moved)) std::memcpy(raw.data() + at, &moved, sizeof(float));
+    }
+    tensor.set_raw_data(std::move(raw));
+  }
+  return model.SerializeAsString();
+}
+
+/// How far each element of each output moves when inputs and weights of the graph as it is move by a rounding.
 using Movements = std::vector<std::vector<double>>;
 Movements movements_of(const std::string& bytes, std::uint64_t seed, const std::vector<Tensor>& plain) {
   Movements movements;
@@ -195,7 +233,8 @@ Movements movements_of(const std::string& bytes, std::uint64_t seed, const std::
   for (std::uint64_t nudge = 1; nudge <= 3; ++nudge) {
     std::int64_t groups = 0;
     double rounding = 0;
-    const Outcome moved = run({bytes, seed, false, nudge}, &groups, &rounding);
+    const std::string file = nudged(bytes, nudge);
+    const Outcome moved = run({file, seed, false, nudge}, &groups, &rounding);
     if (!moved.outputs) continue;
     for (std::size_t o = 0; o < plain.size(); ++o) {
       if ((*moved.outputs)[o].dims() != plain[o].dims()) continue;
@@ -278,7 +317,10 @@ DriveResult drive_model(const std::string& bytes, std::uint64_t seed) {
     return result;
   }
   result.finding = first_difference(*plain.outputs, *fused.outputs, rounding, {});
-  if (result.finding.empty()) return result;
+  if (result.finding.empty() || holds_huge_weights(bytes)) {
+    result.finding.clear();
+    return result;
+  }
   // Graphs at random are ill-conditioned now and then: scores in the thousands, differences of nearly equal numbers.
   const Movements movements = movements_of(bytes, seed, *plain.outputs);
   result.finding = first_difference(*plain.outputs, *fused.outputs, rounding, movements);

@@ -105,9 +105,11 @@ void attention(ModelBuilder* model) {
         model->node("Mul", {model->node("Tanh", {scaled(model, scores, 0.2f)}, kF32, scores.dims), model->scalar(5)},
                     kF32, scores.dims);
   }
+  // What a mask hides is left out fused, and multiplied by 0 in the nodes: NaN where the value is infinite.
+  const bool values_are_finite = (v.doubts & kNotFinite) == 0;
   const bool finite = (scores.doubts & kNotFinite) == 0;
-  if (dice.one_in(2)) scores = add_mask(model, scores, finite);
-  if (dice.one_in(6)) scores = add_mask(model, scores, finite);
+  if (values_are_finite && dice.one_in(2)) scores = add_mask(model, scores, finite);
+  if (values_are_finite && dice.one_in(6)) scores = add_mask(model, scores, finite);
   Value probs = model->node("Softmax", {scores}, kF32, scores.dims);
   model->attribute("axis", std::int64_t{-1});
   if (dice.one_in(8)) probs = model->node("Identity", {probs}, kF32, probs.dims);

@@ -103,6 +103,22 @@ TEST(FusionFixedLengths, OfShapesAreTheOnlyOnes) {
   expect_refused(c, {{kB, kS, kE}});
 }
 
+/// An index that a list of sizes does not have, in arithmetic that the fused graph may do without.
+TEST(FusionFixedLengths, AnIndexBeyondAShapeIsRefusedFusedToo) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", DataType::kF32, {"n", std::int64_t{4}});
+  auto three = std::make_shared<Tensor>(DataType::kI64, Dims{1});
+  *three->data<std::int64_t>() = 3;
+  const ValueId size = graph.add_node(
+      "Gather", "size", {graph.add_node("Shape", "shape", {x}), graph.add_constant("three", std::move(three))});
+  // Nothing of the size is left: it is multiplied by no elements.
+  graph.add_output("y", graph.add_node("Reshape", "same", {x, graph.add_node("Shape", "again", {x})}));
+  graph.add_output("size", graph.add_node("Shape", "count", {size}));
+  const std::string unfused = refusal_at(graph, {{2, 4}});
+  expect_contains(unfused, "Gather index is 3, expected -2 to 1");
+  EXPECT_EQ(refusal_at(fuse(graph, all_ops()), {{2, 4}}), unfused);
+}
+
 /// Keys and values whose heads are repeated by an Expand to a length.
 TEST(FusionFixedLengths, OfRepeatedHeadsAreTheOnlyOnes) {
   FusionCase c;
