@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,6 +18,7 @@
 #include "tests/fuzz/dice.h"
 #include "tests/fuzz/message_rule.h"
 #include "tests/fuzz/model_builder.h"
+#include "tests/fuzz/weights.h"
 #include "tools/conformance/compare_values.h"
 
 namespace headway::fuzz {
@@ -186,43 +186,6 @@ double scale_of(const std::vector<double>& a, const std::vector<double>& b) {
     }
   }
   return scale;
-}
-
-/// Whether weights are so large that their squares are none: flipped bits. What overflows on the way differs fused.
-bool holds_huge_weights(const std::string& bytes) {
-  onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) return false;
-  const auto is_huge = [](const onnx::TensorProto& tensor) {
-    if (tensor.data_type() != kF32) return false;
-    for (std::size_t at = 0; at + sizeof(float) <= tensor.raw_data().size(); at += sizeof(float)) {
-      float number = 0;
-      std::memcpy(&number, tensor.raw_data().data() + at, sizeof(float));
-      const bool fills = number == std::numeric_limits<float>::lowest();
-      if (std::isfinite(number) && std::abs(number) > 1e15f && !fills) return true;
-    }
-    return false;
-  };
-  const auto& weights = model.graph().initializer();
-  return std::any_of(weights.begin(), weights.end(), is_huge);
-}
-
-/// The file with its f32 weights a rounding or two apart.
-std::string nudged(const std::string& bytes, std::uint64_t nudge) {
-  onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) return bytes;
-  Dice dice(nudge);
-  for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
-    if (tensor.data_type() != kF32 || !tensor.has_raw_data()) continue;
-    std::string raw = tensor.raw_data();
-    for (std::size_t at = 0; at + sizeof(float) <= raw.size(); at += sizeof(float)) {
-      float number = 0;
-      std::memcpy(&number, raw.data() + at, sizeof(float));
-      const float moved = number * (1 + dice.unit() * 0x1p-22f);
-      if (std::isfinite(moved)) std::memcpy(raw.data() + at, &moved, sizeof(float));
-    }
-    tensor.set_raw_data(std::move(raw));
-  }
-  return model.SerializeAsString();
 }
 
 /// How far each element of each output moves when inputs and weights of the graph as it is move by a rounding.

@@ -8,9 +8,11 @@
 namespace headway::fuzz {
 namespace {
 
-/// x as [B, S, E] of the model or a fresh input.
+/// x as [B, S, E] of the model or a fresh input. Finite: what a mask hides, or a probability of 0, leaves an infinite
+/// value out fused, where the nodes multiply it by 0 and give NaN.
 Value tokens(ModelBuilder* model) {
   for (auto value = model->values().rbegin(); value != model->values().rend(); ++value) {
+    if ((value->doubts & (kNotFinite | kFills)) != 0) continue;
     if (value->type == kF32 && value->dims.size() == 3 && value->dims[2] % 2 == 0 && value->dims[2] > 0 &&
         model->dice().one_in(2)) {
       return *value;
@@ -44,9 +46,9 @@ Value split_heads(ModelBuilder* model, const Value& x, std::int64_t heads, bool 
   return out;
 }
 
-/// Something that is added to scores [B, H, Sq, Skv], or fills in over them. A finite fill takes the place of a score
-/// that is not finite; fused, it is added to it.
-Value add_mask(ModelBuilder* model, const Value& scores, bool scores_are_finite) {
+/// Something that is added to scores [B, H, Sq, Skv], or fills in over them. They are finite: a finite fill takes the
+/// place of a score that is not; fused, it is added to it.
+Value add_mask(ModelBuilder* model, const Value& scores) {
   Dice& dice = model->dice();
   const Sizes& dims = scores.dims;
   const Sizes forms[] = {
@@ -56,7 +58,7 @@ Value add_mask(ModelBuilder* model, const Value& scores, bool scores_are_finite)
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   constexpr float kFillNumbers[] = {kHidden, -1e4f, -3.4028235e38f, -1e9f};
   const bool fills_in = dice.one_in(2);
-  const float fill = fills_in && !scores_are_finite ? kHidden : dice.pick(kFillNumbers);
+  const float fill = dice.pick(kFillNumbers);
   // A row that is hidden whole is NaN.
   const unsigned doubts = fill == kHidden ? kFills | kNotFinite : static_cast<unsigned>(kFills);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -105,11 +107,8 @@ void attention(ModelBuilder* model) {
         model->node("Mul", {model->node("Tanh", {scaled(model, scores, 0.2f)}, kF32, scores.dims), model->scalar(5)},
                     kF32, scores.dims);
   }
-  // What a mask hides is left out fused, and multiplied by 0 in the nodes: NaN where the value is infinite.
-  const bool values_are_finite = (v.doubts & kNotFinite) == 0;
-  const bool finite = (scores.doubts & kNotFinite) == 0;
-  if (values_are_finite && dice.one_in(2)) scores = add_mask(model, scores, finite);
-  if (values_are_finite && dice.one_in(6)) scores = add_mask(model, scores, finite);
+  if (dice.one_in(2)) scores = add_mask(model, scores);
+  if (dice.one_in(6)) scores = add_mask(model, scores);
   Value probs = model->node("Softmax", {scores}, kF32, scores.dims);
   model->attribute("axis", std::int64_t{-1});
   if (dice.one_in(8)) probs = model->node("Identity", {probs}, kF32, probs.dims);
@@ -158,7 +157,7 @@ void joined_attention(ModelBuilder* model) {
   }
   if (dice.one_in(2)) {
     scores = apart(scores);
-    if (dice.one_in(2)) scores = add_mask(model, scores, true);
+    if (dice.one_in(2)) scores = add_mask(model, scores);
     scores = model->node("Reshape", {scores, model->list({joined, queries, keys})}, kF32, {joined, queries, keys});
   }
   const Value probs = model->node("Softmax", {scores}, kF32, scores.dims);
