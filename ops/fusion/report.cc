@@ -1,9 +1,9 @@
 // The report as text.
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "headway/fusion.h"
+#include "runtime/base/text_stream.h"
 
 namespace headway {
 namespace {
@@ -21,7 +21,7 @@ std::int64_t FusionReport::count(const std::string& kind) const {
 }
 
 std::string FusionReport::text() const {
-  std::ostringstream out;
+  TextStream out;
   std::map<std::string, int> others;
   for (const FusedGroup& group : fused) {
     if (!is_attention(group)) {

@@ -10,6 +10,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/onednn_adapter.h"
 #include "ops/matmul/onednn_version.h"
+#include "runtime/base/text_stream.h"
 
 namespace headway::onednn {
 namespace {
@@ -51,7 +52,7 @@ std::string fault_of(const Bf16Problem& p, const std::vector<float>& c) {
       }
       const double got = static_cast<double>(c[static_cast<std::size_t>(i * p.columns + n)]);
       if (std::abs(got - exact) <= std::abs(exact) / 256 + 1e-5 * magnitude) continue;
-      std::ostringstream text;
+      TextStream text;
       text << "of a product of " << p.rows << " x " << p.columns << " x " << p.depth << ", element (" << i << ", " << n
            << ") is " << got << ", expected " << exact;
       return text.str();

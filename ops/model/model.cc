@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headway/register_ops.h"
+#include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
 
@@ -54,16 +55,18 @@ const Session& Model::session() const { return *impl_->session; }
 const FusionReport& Model::fusion() const { return impl_->fusion; }
 const ModelFacts& Model::facts() const { return impl_->facts; }
 
-Model load_model(const std::string& path, const ModelOptions& options) {
+Model load_model(const std::string& path, const ModelOptions& options) try {
   OnnxModel onnx = read_onnx(path);
   try {
     return make_model(std::move(onnx), options);
   } catch (const Error& error) {
     fail(error.code(), printable(path), ": ", error.what());
   }
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
-Model make_model(OnnxModel onnx, const ModelOptions& options) {
+Model make_model(OnnxModel onnx, const ModelOptions& options) try {
   auto model = std::make_unique<Model::Impl>();
   register_ops(&model->registry);
   if (options.extend_registry) options.extend_registry(model->registry);
@@ -72,6 +75,8 @@ Model make_model(OnnxModel onnx, const ModelOptions& options) {
   if (options.fused) onnx.graph = fuse(onnx.graph, model->registry, &model->fusion);
   model->session.emplace(std::move(onnx.graph), model->registry, options.session);
   return Model(std::move(model));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 }  // namespace headway

@@ -1,9 +1,10 @@
 // What a plan decided, for people.
 #include "runtime/exec/explain.h"
 
-#include <sstream>
+#include <string_view>
 
 #include "runtime/base/quoted.h"
+#include "runtime/base/text_stream.h"
 
 namespace headway {
 namespace {
@@ -23,9 +24,12 @@ void explain_outputs(const Node& node, const ShapePlan& plan, std::ostream& out)
 }
 
 /// The operator's own lines, indented below its node.
-void indent(const std::string& text, std::ostream& out) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) out << "    " << line << '\n';
+void indent(std::string_view text, std::ostream& out) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    out << "    " << text.substr(0, end) << '\n';
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
 }
 
 /// Why a node does not run; empty when it does.
@@ -48,7 +52,7 @@ const char* reason(NodeRole role) {
 }  // namespace
 
 std::string explain_plan(const Graph& graph, const ShapePlan& plan, int workers) {
-  std::ostringstream out;
+  TextStream out;
   std::size_t step = 0;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];

@@ -1,10 +1,9 @@
 // See memory_budget.h.
 #include "runtime/exec/memory_budget.h"
 
-#include <sstream>
-
 #include "runtime/base/check.h"
 #include "runtime/base/machine_memory.h"
+#include "runtime/base/text_stream.h"
 
 namespace headway {
 MemoryBudget::MemoryBudget(std::optional<std::size_t> limit_bytes)
@@ -19,7 +18,7 @@ void MemoryBudget::check(std::span<const MemoryNeed> needs) const {
   std::size_t sum = 0;
   for (const MemoryNeed& need : needs) sum = saturating_sum(sum, need.bytes);
   if (fits(sum)) return;
-  std::ostringstream list;
+  TextStream list;
   const char* separator = "";
   for (const MemoryNeed& need : needs) {
     if (need.bytes == 0) continue;

@@ -2,7 +2,7 @@
 #include "runtime/exec/plan_cache.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace headway {
 namespace {
@@ -45,14 +45,20 @@ std::shared_ptr<const ShapePlan> PlanCache::find_or_make(
   return plan;
 }
 
-bool PlanCache::drop_others(const ShapePlan* kept) {
-  std::vector<Entry> dropped;  // destroyed after the lock
+std::shared_ptr<const ShapePlan> PlanCache::take_other(const ShapePlan* kept) {
   const std::lock_guard lock(mutex_);
-  const auto first = std::stable_partition(entries_.begin(), entries_.end(),
-                                           [&](const Entry& entry) { return entry.plan.get() == kept; });
-  dropped.assign(std::make_move_iterator(first), std::make_move_iterator(entries_.end()));
-  entries_.erase(first, entries_.end());
-  return !dropped.empty();
+  const auto at =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.plan.get() != kept; });
+  if (at == entries_.end()) return nullptr;
+  std::shared_ptr<const ShapePlan> plan = std::move(at->plan);
+  entries_.erase(at);
+  return plan;
+}
+
+bool PlanCache::drop_others(const ShapePlan* kept) noexcept {
+  bool dropped = false;
+  while (take_other(kept) != nullptr) dropped = true;  // each destroyed after the lock
+  return dropped;
 }
 
 void PlanCache::insert(std::vector<TensorInfo> key, std::shared_ptr<const ShapePlan> plan) {

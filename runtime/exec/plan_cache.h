@@ -28,8 +28,9 @@ class PlanCache {
   std::shared_ptr<const ShapePlan> find_or_make(std::span<const TensorInfo> inputs,
                                                 const std::function<std::shared_ptr<const ShapePlan>()>& make);
 
-  /// Forgets all plans but `kept`, which may be null, to make room. False when there was none to forget.
-  bool drop_others(const ShapePlan* kept);
+  /// Forgets all plans but `kept`, which may be null, to make room. False when there was none to forget. Allocates
+  /// nothing: it is called where memory has run out.
+  bool drop_others(const ShapePlan* kept) noexcept;
 
  private:
   struct Entry {
@@ -37,6 +38,8 @@ class PlanCache {
     std::shared_ptr<const ShapePlan> plan;
     std::uint64_t last_use;
   };
+  /// Removes one plan that is not `kept`; null when there is none.
+  std::shared_ptr<const ShapePlan> take_other(const ShapePlan* kept);
   void insert(std::vector<TensorInfo> key, std::shared_ptr<const ShapePlan> plan);
 
   const std::size_t capacity_;

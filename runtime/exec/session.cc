@@ -72,6 +72,8 @@ struct Session::Impl {
       return work();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kOutOfMemory || !plans.drop_others(kept)) throw;
+    } catch (const std::bad_alloc&) {
+      if (!plans.drop_others(kept)) throw;
     }
     return work();
   }
@@ -165,8 +167,12 @@ const Graph& Session::graph() const { return impl_->graph; }
 const std::vector<InputInfo>& Session::input_infos() const { return impl_->names.input_infos(); }
 const std::vector<std::string>& Session::input_names() const { return impl_->names.inputs().names(); }
 const std::vector<std::string>& Session::output_names() const { return impl_->names.outputs().names(); }
-std::size_t Session::input_index(std::string_view name) const { return impl_->names.inputs().index(name); }
-std::size_t Session::output_index(std::string_view name) const { return impl_->names.outputs().index(name); }
+std::size_t Session::input_index(std::string_view name) const {
+  return translate_bad_alloc([&] { return impl_->names.inputs().index(name); });
+}
+std::size_t Session::output_index(std::string_view name) const {
+  return translate_bad_alloc([&] { return impl_->names.outputs().index(name); });
+}
 
 std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs) const {
   return translate_bad_alloc([&] { return plan(inputs).plan->output_infos(); });
@@ -205,12 +211,17 @@ std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const 
 }
 
 void Session::run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
-                  Profiler* profiler) const {
+                  Profiler* profiler) const try {
   run(impl_->names.inputs().ordered(inputs), impl_->names.outputs().ordered(outputs), threads, profiler);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
-std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler) const {
+std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler) const
+    try {
   return run(impl_->names.inputs().ordered(inputs), threads, profiler);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 std::string Session::explain(std::span<const TensorInfo> inputs, int workers) const {

@@ -92,17 +92,19 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) try {
   throw_out_of_memory();
 }
 
-std::vector<std::string> SafetensorsFile::names() const {
+std::vector<std::string> SafetensorsFile::names() const try {
   std::vector<std::string> out;
   for (const auto& [name, tensor] : impl_->tensors) out.push_back(name);
   return out;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 bool SafetensorsFile::has(const std::string& name) const { return impl_->tensors.count(name) != 0; }
 
 bool SafetensorsFile::can_show(const std::string& name) const { return has(name) && impl_->refusals.count(name) == 0; }
 
-ConstTensorView SafetensorsFile::tensor(const std::string& name) const {
+ConstTensorView SafetensorsFile::tensor(const std::string& name) const try {
   const auto found = impl_->tensors.find(name);
   if (found == impl_->tensors.end()) {  // not by require(), whose arguments would be made each time
     fail(ErrorCode::kInvalidArgument, printable(impl_->path), ": no tensor named \"", printable(name), "\" among ",
@@ -112,6 +114,8 @@ ConstTensorView SafetensorsFile::tensor(const std::string& name) const {
     fail(ErrorCode::kInvalidArgument, printable(impl_->path), ": tensor \"", printable(name), '"', refusal->second);
   }
   return found->second;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory();
 }
 
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return impl_->metadata; }

@@ -2,10 +2,10 @@
 #include "ops/attention/tiled/geometry.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "ops/base/layout.h"
 #include "ops/base/split_scale.h"
+#include "runtime/base/text_stream.h"
 
 namespace headway {
 namespace {
@@ -78,7 +78,7 @@ QueryTileRows TiledGeometry::tile(std::int64_t index) const {
 }
 
 std::string TiledGeometry::explain(const AttentionTileKernels& kernels, std::size_t worker_bytes) const {
-  std::ostringstream text;
+  TextStream text;
   text << kernels.target << ", tiles of " << tile_lanes << " queries, " << tiles_per_task << " per task, blocks of "
        << key_block << " keys, "
        << (widen   ? "key and value widened per block"

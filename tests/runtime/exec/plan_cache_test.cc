@@ -6,7 +6,11 @@
 #include <thread>
 
 #include "headway/session.h"
+#include "runtime/exec/fold.h"
+#include "runtime/exec/memory_budget.h"
+#include "runtime/exec/plan_cache.h"
 #include "tests/runtime/error_of.h"
+#include "tests/runtime/exec/allocation_counter.h"
 #include "tests/runtime/exec/test_operators.h"
 
 namespace headway::testing {
@@ -153,6 +157,29 @@ TEST(PlanCache, APlanInUseSurvivesItsEviction) {
   changed.notify_all();
   runner.join();
   EXPECT_EQ(result, std::vector<float>(3, 8.0f));
+}
+
+// It allocated under its lock, so that no room was made where there was none.
+TEST(PlanCache, ForgettingOthersAllocatesNothing) {
+  if (!can_count_allocations()) GTEST_SKIP() << "malloc cannot be replaced in this build";
+  TestRegistry registry;
+  const Graph graph = triple_graph();
+  const KnownValues known(graph, registry.get(), std::make_shared<MemoryBudget>(std::nullopt));
+  PlanCache cache(3);
+  for (const std::int64_t length : {3, 4, 5}) {
+    const std::vector<TensorInfo> infos = {{DataType::kF32, {length}, true}};
+    cache.find_or_make(infos, [&] {
+      return std::make_shared<const ShapePlan>(graph, registry.get(), known, std::span<const TensorInfo>(infos),
+                                               nullptr);
+    });
+  }
+  const std::shared_ptr<const ShapePlan> kept = cache.newest();
+  AllocationCounter counter;
+  const bool dropped = cache.drop_others(kept.get());
+  EXPECT_EQ(counter.stop(), 0);
+  EXPECT_TRUE(dropped);
+  EXPECT_FALSE(cache.drop_others(kept.get()));
+  EXPECT_EQ(cache.newest(), kept);
 }
 
 }  // namespace
