@@ -1,6 +1,7 @@
 // Hands one row to the reference.
 #include "ops/attention/epilogue/recompute_rows.h"
 
+#include "ops/base/hidden_score.h"
 #include "ops/base/numeric.h"
 #include "ops/reference/reference_attention.h"
 
@@ -16,6 +17,12 @@ void recompute_nonfinite_row(const AttentionSpec& spec, const AttentionArgs& arg
   AttentionSpec without_scores = spec;
   without_scores.scores_output = ScoresOutput::kNone;
   reference_attention_rows(without_scores, args, {row.batch, row.head, row.query, row.query + 1});
+}
+
+void clear_hidden_probs(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row, float* probs) {
+  for (std::int64_t j = 0; j < spec.key_len; ++j) {
+    if (reference_bias(spec, args, {row.batch, row.head, row.query, j}) == kHiddenScore) probs[j] = 0;
+  }
 }
 
 }  // namespace headway

@@ -28,4 +28,8 @@ bool output_row_is_finite(const TensorView& out, const std::byte* row, std::int6
 /// Computes one row of args.out again. Scores were written already and are left alone.
 void recompute_nonfinite_row(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row);
 
+/// Sets the probabilities of the keys that the row does not see to 0, of all key_len. For a row whose sum of exps is
+/// NaN or 0, as NaN and infinite scores make it: divided by it, they are NaN like the others.
+void clear_hidden_probs(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row, float* probs);
+
 }  // namespace headway

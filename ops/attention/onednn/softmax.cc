@@ -90,6 +90,11 @@ void OnednnSoftmax::row(std::int64_t i) {
   float elsewhere = 0;
   if (sees_a_key) {
     kernels.softmax_row(row, columns);
+    // A NaN in a visible score makes the sum NaN, and so all that is divided by it: 0 is left for hidden keys.
+    const bool nan = biased && std::isnan(row[0]);
+    for (std::int64_t j = 0; nan && j < columns; ++j) {
+      if (scratch.bias[j] == kHiddenScore) row[j] = 0;
+    }
   } else {
     empty_ |= std::uint64_t{1} << i;
     elsewhere = empty_row_value(spec);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/attention/epilogue/empty_row.h"
+#include "ops/attention/epilogue/recompute_rows.h"
 #include "ops/attention/epilogue/score_output.h"
 #include "ops/base/hidden_score.h"
 
@@ -93,6 +94,10 @@ void finish_scores(const QueryTile& tile, const SoftmaxKernels& kernels) {
         std::fill_n(row, keys, empty_row_value(task.spec));
       } else {
         kernels.normalize_row(row, keys, panels.maximum[lane], 1.0f / panels.sum[lane]);
+        if (!(panels.sum[lane] > 0)) {  // NaN, or 0 where all visible scores are −inf
+          const QueryRow at = task.heads.row(tile.rows().tile.begin + lane, task.spec.query_len);
+          clear_hidden_probs(task.spec, task.args, {task.heads.batch, at.head, at.query}, row);
+        }
       }
     }
     if (output.is_dense()) continue;

@@ -95,6 +95,39 @@ TEST_P(Nan, KeysHiddenByLengthCausalAndWindow) {
   }
 }
 
+// Divided by a sum that is NaN or 0, they were NaN too.
+TEST_P(Nan, ProbabilitiesOfHiddenKeysAreZeroInARowOfNan) {
+  for (const ScoresOutput mode : {ScoresOutput::kProbabilities, ScoresOutput::kMeanProbabilities}) {
+    for (const int rule : {0, 1, 2, 3, 4}) {
+      CaseShape shape = sized(19, 50);
+      shape.hidden = 0.6;
+      shape.spec.scores_output = mode;
+      if (rule == 0) shape.spec.mask = MaskKind::kBool;
+      if (rule == 1) shape.spec.mask = MaskKind::kAdditive;
+      if (rule == 2) shape.spec.key_mask = MaskKind::kBool;
+      if (rule == 3) shape.spec.causal = Causal::kBottomRight;
+      if (rule == 4) shape.spec.key_lengths = true, shape.lengths = {31};
+      AttentionCase problem(shape);
+      if (!takes(problem)) GTEST_SKIP();
+      problem.query.at(0, 0, 7, 1) = std::nanf("");
+      problem.query.at(0, 1, 9, 2) = kInfinity;
+      expect_path(GetParam(), problem);
+    }
+    // All that the row sees is −inf by its product.
+    CaseShape shape = sized(19, 50);
+    shape.spec.scores_output = mode;
+    shape.spec.mask = MaskKind::kBool;
+    shape.mask_dims = {48};
+    shape.hidden = 1;
+    shape.spec.always_visible_keys = 2;
+    AttentionCase problem(shape);
+    if (!takes(problem)) GTEST_SKIP();
+    for (const std::int64_t j : {48, 49}) problem.key.at(0, 1, j, 1) = 1;
+    problem.query.at(0, 1, 9, 1) = -kInfinity;
+    expect_path(GetParam(), problem);
+  }
+}
+
 /// Keys that one query sees and another does not: the rows that do not see it are as if it held a number, the others
 /// are NaN; the reference decides which.
 TEST_P(Nan, KeysHiddenFromSomeQueriesSpoilOnlyTheOthers) {
