@@ -3,12 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <system_error>
 #include <vector>
 
 #include "headway/error.h"
 #include "ops/simd/target.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 
 namespace headway::tools {
 
@@ -22,13 +26,57 @@ void add_execution_options(CLI::App* command, ExecutionOptions* options) {
   command->add_option("--simd", options->simd, "Cap the SIMD target, such as AVX2 (also HEADWAY_SIMD)");
 }
 
+namespace {
+
+struct SizeUnit {
+  const char* name;  ///< in lower case
+  std::size_t bytes;
+};
+constexpr std::size_t kKilo = 1000, kKibi = 1024;
+constexpr SizeUnit kSizeUnits[] = {{"", 1},
+                                   {"b", 1},
+                                   {"kb", kKilo},
+                                   {"mb", kKilo* kKilo},
+                                   {"gb", kKilo* kKilo* kKilo},
+                                   {"tb", kKilo* kKilo* kKilo* kKilo},
+                                   {"kib", kKibi},
+                                   {"mib", kKibi* kKibi},
+                                   {"gib", kKibi* kKibi* kKibi},
+                                   {"tib", kKibi* kKibi* kKibi* kKibi}};
+
+/// Nothing when it is no such number, or one that no size_t holds. CLI11's own takes −1 for the largest.
+std::optional<std::size_t> bytes_of(const std::string& text) {
+  std::size_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) return std::nullopt;
+  std::string unit(after, end);
+  unit.erase(0, unit.find_first_not_of(' '));
+  for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const SizeUnit& known : kSizeUnits) {
+    std::size_t bytes = 0;
+    if (unit == known.name && !__builtin_mul_overflow(number, known.bytes, &bytes)) return bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void add_memory_option(CLI::App* command, std::optional<std::size_t>* limit_bytes) {
   command
-      ->add_option_function<std::size_t>(
-          "--memory-limit", [limit_bytes](std::size_t bytes) { *limit_bytes = bytes; },
+      ->add_option_function<std::string>(
+          "--memory-limit",
+          [limit_bytes](const std::string& text) {
+            *limit_bytes = bytes_of(text);
+            if (!*limit_bytes) {
+              throw CLI::ValidationError("--memory-limit", "is '" + printable(text, 40) +
+                                                               "', expected a number of bytes below 2^64, such as "
+                                                               "500000000, 500MB or 2GiB");
+            }
+          },
           "Refuse what needs more memory, such as 2GB or 500MiB (default: what the machine or the container has, less "
           "an eighth)")
-      ->transform(CLI::AsSizeValue(true));
+      ->type_name("SIZE");
 }
 
 namespace {
