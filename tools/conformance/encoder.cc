@@ -33,6 +33,8 @@ struct Encoder {
 
 /// Mean of the live rows of one sentence [S, E], scaled to length 1.
 std::vector<double> pooled(const ConstTensorView& hidden, const ConstTensorView& mask) {
+  require(hidden.rank() == 2 && mask.rank() == 1 && mask.dims[0] == hidden.dims[0], kHidden, " of a sentence is ",
+          hidden.dims, " with a mask ", mask.dims, ", expected [tokens, width] and [tokens]");
   const std::vector<double> rows = values_of(hidden);
   const std::vector<double> live = values_of(mask);
   std::vector<double> sum(static_cast<std::size_t>(hidden.dims[1]));
@@ -44,6 +46,7 @@ std::vector<double> pooled(const ConstTensorView& hidden, const ConstTensorView&
 }
 
 double cosine(const std::vector<double>& a, const std::vector<double>& b) {
+  require(a.size() == b.size(), kEmbedding, " has ", b.size(), " numbers, expected ", a.size());
   double ab = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     ab += a[i] * b[i];
@@ -119,7 +122,9 @@ CaseSet encoder_cases(const std::string& folder, const nlohmann::json& manifest)
   const std::int64_t layers = manifest.value("layers", std::int64_t{0});
   set.cases.push_back(
       {"batch", file, [encoder, layers](const Execution& e) { return run_batch(*encoder, layers, e); }});
-  const std::int64_t sentences = encoder->inputs.tensor(kMask).dims[0];
+  const ConstTensorView mask = encoder->inputs.tensor(kMask);
+  require(mask.rank() == 2, kMask, " has rank ", mask.rank(), ", expected 2: [sentences, tokens]");
+  const std::int64_t sentences = mask.dims[0];
   for (std::int64_t i = 0; i < sentences; ++i) {
     set.cases.push_back({fmt::format("sentence {:02}", i), file,
                          [encoder, i](const Execution& e) { return run_sentence(*encoder, i, e); }});

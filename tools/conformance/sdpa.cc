@@ -30,17 +30,23 @@ StridedMask as_torch_had_it(const ConstTensorView& mask, const json& config) {
   const Dims strides = dims_of(config["attn_mask_strides"]);
   require(strides.rank() == expanded.rank(), "attn_mask_strides has ", strides.rank(), " entries, expected ",
           expanded.rank());
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 28;  // 1 GiB of f32
   bool same = true;
   std::int64_t extent = 1;
+  bool fits = expanded.count() <= kMaxElements;
   for (int i = 0; i < expanded.rank(); ++i) {
     require(strides[i] >= 0 && strides[i] <= (std::int64_t{1} << 30), "attn_mask_strides has ", strides[i],
             ", expected 0 or more");
     if (expanded.dims[i] > 1) {
+      std::int64_t reach = 0;
       same = same && strides[i] == expanded.strides[i];
-      extent += (expanded.dims[i] - 1) * strides[i];
+      fits = fits && !__builtin_mul_overflow(expanded.dims[i] - 1, strides[i], &reach) &&
+             !__builtin_add_overflow(extent, reach, &extent) && extent <= kMaxElements;
     }
   }
   if (same || expanded.count() == 0) return {ConstTensorView(mask.data, mask.type, expanded.dims, strides), {}};
+  require(fits, "attn_mask_strides ", strides, " of ", expanded.dims, " need memory for more than ", kMaxElements,
+          " elements, expected at most that");
   auto storage = std::make_shared<Tensor>(mask.type, Dims{extent});
   const TensorView view(storage->view().data, mask.type, expanded.dims, strides);
   copy_elements(expanded, view);
@@ -70,6 +76,10 @@ Case sdpa_case(const CaseTensors& tensors, const json& config) {
   call.query = tensors.required("query");
   call.key = tensors.required("key");
   call.value = tensors.required("value");
+  for (const ConstTensorView* view : {&call.query, &call.key, &call.value}) {
+    require(view->rank() >= 2, "case ", tensors.prefix(), " has a query, key or value of rank ", view->rank(),
+            ", expected at least 2");
+  }
   const StridedMask mask = as_torch_had_it(tensors.optional("attn_mask"), config);
   call.attn_mask = mask.view;
   call.variant.causal = config.value("is_causal", false);
