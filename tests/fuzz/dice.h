@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <span>
 
@@ -30,6 +31,10 @@ class Dice {
   template <class List>
   const auto& pick(const List& list) {
     return *std::next(std::begin(list), static_cast<std::ptrdiff_t>(below(std::size(list))));
+  }
+  template <class T>
+  T pick(std::initializer_list<T> list) {
+    return *(list.begin() + below(list.size()));
   }
   /// In [-1, 1], on a grid of 1/512, so that sums of few are exact in f32.
   float unit() { return static_cast<float>(between(-512, 512)) / 512.0f; }

@@ -1,6 +1,7 @@
 // What a reader makes of a file's bytes: read whole, or refused with an Error. Decides what counts as a finding.
 #pragma once
 
+#include <map>
 #include <string>
 
 namespace headway::fuzz {
@@ -12,6 +13,8 @@ FileKind kind_of(const std::string& path);
 
 /// Reads every tensor to its last byte. `refused` tells whether an Error was thrown. Returns the finding, empty when
 /// there is none: another exception, an Error of kInternal, a message that is not one line of at most 300 characters.
-std::string drive_file(FileKind kind, const std::string& bytes, bool* refused);
+/// `right`: what a file that is right must be read as, its tensors' bytes by name; null: nothing is known of it.
+std::string drive_file(FileKind kind, const std::string& bytes, bool* refused,
+                       const std::map<std::string, std::string>* right = nullptr);
 
 }  // namespace headway::fuzz

@@ -8,11 +8,16 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/drive_attention.h"
 #include "tests/fuzz/drive_file.h"
+#include "tests/fuzz/drive_manifest.h"
 #include "tests/fuzz/drive_model.h"
+#include "tests/fuzz/make_file.h"
+#include "tests/fuzz/make_manifest.h"
 #include "tests/fuzz/make_model.h"
 #include "tests/fuzz/spoil.h"
 #include "tests/fuzz/supervise.h"
@@ -55,16 +60,24 @@ std::string read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+/// Modes of small files that are made, by the reader that they are for.
+const std::map<std::string, FileKind> kMadeFiles = {
+    {"safetensors", FileKind::kSafetensors}, {"npy", FileKind::kNpy}, {"tensors", FileKind::kOnnxTensor}};
+
 /// Makes the bytes of case n.
 class Cases {
  public:
   explicit Cases(const Options& options) : mode_(options.mode) {
+    if (mode_ == "manifests") folders_ = std::make_unique<ManifestFolders>();
     if (mode_ == "models") files_ = corpus_files(options, {".onnx"});
     if (mode_ == "files") files_ = corpus_files(options, {".safetensors", ".npy", ".pb"});
   }
 
   std::string bytes(std::uint64_t n, int max_steps) const {
     Dice dice(n);
+    if (const auto kind = kMadeFiles.find(mode_); kind != kMadeFiles.end()) return make_file(kind->second, &dice).bytes;
+    if (mode_ == "manifests") return make_manifest(&dice).text;
+    if (mode_ == "attention") throw CLI::ValidationError("--write", "attention has no bytes");
     if (mode_ == "graphs") return make_model(&dice, {max_steps}).SerializeAsString();
     if (mode_ == "spoiled") {
       onnx::ModelProto model = make_model(&dice, {max_steps});
@@ -82,10 +95,23 @@ class Cases {
   }
 
   CaseResult run(std::uint64_t n, int max_steps) const {
+    Dice dice(n);
+    bool refused = false;
+    if (mode_ == "attention") {
+      const AttentionFinding found = drive_attention(n);
+      return {found.kind, found.finding};
+    }
+    if (mode_ == "manifests") {
+      const std::string finding = folders_->drive(&dice, &refused);
+      return {refused ? "refused" : "run", finding};
+    }
+    if (const auto kind = kMadeFiles.find(mode_); kind != kMadeFiles.end()) {
+      const MadeFile file = make_file(kind->second, &dice);
+      const std::string finding = drive_file(kind->second, file.bytes, &refused, file.right ? &file.tensors : nullptr);
+      return {refused ? "refused" : "read", finding};
+    }
     const std::string made = bytes(n, max_steps);
     if (mode_ == "files") {
-      Dice dice(n);
-      bool refused = false;
       const std::string finding = drive_file(kind_of(dice.pick(files_)), made, &refused);
       return {refused ? "refused" : "read", finding};
     }
@@ -99,6 +125,7 @@ class Cases {
  private:
   std::string mode_;
   std::vector<std::string> files_;
+  std::unique_ptr<ManifestFolders> folders_;
 };
 
 constexpr int kAllSteps = 1 << 20;
@@ -144,7 +171,14 @@ int main(int argc, char** argv) {
       {"graphs", "right models at random, run as they are and fused; a refusal is a finding too"},
       {"spoiled", "such models made wrong by their structure"},
       {"models", "the corpus' .onnx files, spoiled by structure or by bytes"},
-      {"files", "the corpus' .safetensors, .npy and .pb files, spoiled by bytes"}};
+      {"files", "the corpus' .safetensors, .npy and .pb files, spoiled by bytes"},
+      {"safetensors", "small .safetensors files, right or wrong by their structure"},
+      {"npy", "small .npy files, the same"},
+      {"tensors", "small .pb files of one tensor, the same"},
+      {"manifests", "folders of cases for conformance, their JSON right or wrong"},
+      {"attention",
+       "problems at random on every implementation and SIMD target, on one and two threads, against the "
+       "double reference"}};
   app.require_subcommand(1);
   for (const auto& [name, text] : modes) {
     CLI::App* mode = app.add_subcommand(name, text);

@@ -15,10 +15,11 @@ corpora=(--corpus tests/fixtures --corpus tests/fuzz/corpus)
 if [[ -d ../shared/data ]]; then corpora+=(--corpus ../shared/data); fi
 
 status=0
-for mode in graphs spoiled models files; do
+modes=(graphs spoiled models files safetensors npy tensors manifests attention)
+for mode in "${modes[@]}"; do
   arguments=()
   if [[ $mode == models || $mode == files ]]; then arguments=("${corpora[@]}"); fi
-  echo "== $mode from case $first, $((seconds / 4)) s"
-  "$fuzz" "$mode" --first "$first" --count 1000000000 --seconds $((seconds / 4)) "${arguments[@]}" || status=1
+  echo "== $mode from case $first, $((seconds / ${#modes[@]})) s"
+  "$fuzz" "$mode" --first "$first" --count 1000000000 --seconds $((seconds / ${#modes[@]})) "${arguments[@]}" || status=1
 done
 exit $status

@@ -222,8 +222,7 @@ void spoil_model(Dice* dice, onnx::ModelProto* model) {
   }
 }
 
-void spoil_bytes(Dice* dice, std::string* bytes) {
-  constexpr std::size_t kMaxMore = std::size_t{1} << 20;
+void spoil_bytes(Dice* dice, std::string* bytes, std::size_t max_more) {
   constexpr const char* kPieces[] = {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",
                                      "\xFF\xFF\xFF\xFF\x0F",
                                      "[",
@@ -255,7 +254,7 @@ void spoil_bytes(Dice* dice, std::string* bytes) {
         break;
       case 4: {  // a stretch once more, now and then very often
         const std::string again = bytes->substr(at, dice->below(64));
-        const std::size_t times = dice->one_in(50) ? kMaxMore / (again.size() + 1) : 1;
+        const std::size_t times = dice->one_in(50) ? max_more / (again.size() + 1) : 1;
         std::string all;
         for (std::size_t i = 0; i < times; ++i) all += again;
         bytes->insert(at, all);

@@ -4,6 +4,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <cstddef>
 #include <string>
 
 #include "tests/fuzz/dice.h"
@@ -12,7 +13,8 @@ namespace headway::fuzz {
 
 /// One to three changes.
 void spoil_model(Dice* dice, onnx::ModelProto* model);
-/// One to four changes; at most 1 MB more.
-void spoil_bytes(Dice* dice, std::string* bytes);
+/// One to four changes; now and then `max_more` bytes more.
+void spoil_bytes(Dice* dice, std::string* bytes, std::size_t max_more = std::size_t{1} << 20);
+inline constexpr std::size_t kLittleMore = std::size_t{1} << 14;  ///< for small files, tens of thousands a second
 
 }  // namespace headway::fuzz
