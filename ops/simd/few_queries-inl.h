@@ -13,6 +13,7 @@
 
 #include "hwy/cache_control.h"
 #include "ops/simd/bf16-inl.h"
+#include "ops/simd/f16-inl.h"
 #include "ops/simd/few_queries.h"
 #include "ops/simd/math-inl.h"
 #include "ops/simd/softmax-inl.h"
@@ -80,14 +81,12 @@ HWY_INLINE void Totals(const FourVectors& v, float (&total)[4]) {
 /// Whether rows are prefetched a few steps before they are read: with AVX-512 the hardware prefetcher is too late (a
 /// tenth of the time, Intel). With AVX2 on Zen 3 it is early enough, and software prefetch costs a quarter.
 inline constexpr bool kPrefetchRows = HWY_TARGET <= HWY_AVX3;
-inline constexpr std::int64_t kPrefetchSteps = 4;
 template <class Real>
 inline constexpr std::int64_t kLineElements = 64 / sizeof(Real);
 
 /// Scores of kRows rows, from `row` on, against step `i` of the four streams.
-template <int kRows, class Real>
-HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real* const (&k)[kKeyStreams],
-                          std::int64_t i) {
+template <int kRows, class Scores, class Real = typename Scores::Element>
+HWY_INLINE void ScoreStep(const Scores& t, std::int64_t row, const Real* const (&k)[kKeyStreams], std::int64_t i) {
   const std::int64_t lanes = hn::Lanes(TileTag());
   const float* q = t.queries + row * t.depth;
   FourVectors r0 = ZeroFour(), r1 = r0, r2 = r0, r3 = r0;
@@ -96,7 +95,7 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
     // One line of each stream at a time: a whole row at once would fill the line fill buffers and delay the loads of
     // this step (4 to 7 points of the best read bandwidth).
     if (kPrefetchRows && row == 0 && c % kLineElements<Real> == 0) {
-      for (int s = 0; s < kKeyStreams; ++s) hwy::Prefetch(k[s] + kPrefetchSteps * t.key_stride + c);
+      for (int s = 0; s < kKeyStreams; ++s) hwy::Prefetch(t.row(s, i + kPrefetchSteps) + c);
     }
     const FourVectors key = {LoadAsF32(TileTag(), k[0] + c), LoadAsF32(TileTag(), k[1] + c),
                              LoadAsF32(TileTag(), k[2] + c), LoadAsF32(TileTag(), k[3] + c)};
@@ -120,11 +119,10 @@ HWY_INLINE void ScoreStep(const FewScores<Real>& t, std::int64_t row, const Real
   if constexpr (kRows > 3) finish(3, r3);
 }
 
-template <class Real>
-inline void ScoreFew(const FewScores<Real>& t) {
+template <class Scores>
+inline void ScoreFew(const Scores& t) {
   for (std::int64_t i = 0; i < t.steps; ++i) {
-    const Real* const k[kKeyStreams] = {t.key[0] + i * t.key_stride, t.key[1] + i * t.key_stride,
-                                        t.key[2] + i * t.key_stride, t.key[3] + i * t.key_stride};
+    const typename Scores::Element* const k[kKeyStreams] = {t.row(0, i), t.row(1, i), t.row(2, i), t.row(3, i)};
     std::int64_t row = 0;
     for (; row + kRowsAtOnce <= t.rows; row += kRowsAtOnce) ScoreStep<kRowsAtOnce>(t, row, k, i);
     if (kRowsAtOnce > 2 && t.rows - row >= 2) {
@@ -162,8 +160,8 @@ struct Steps {
 inline constexpr std::int64_t kStepsInTurn = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 /// Columns [c, c + kWide · 4 vectors) of kRows rows.
-template <int kRows, int kWide, class Real>
-HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, std::int64_t row, std::int64_t c) {
+template <int kRows, int kWide, class Context, class Real = typename Context::Element>
+HWY_INLINE void ContextColumns(const Context& t, const Steps& steps, std::int64_t row, std::int64_t c) {
   static_assert(kRows * kWide <= 4, "there are four sets of accumulators");
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
@@ -177,9 +175,9 @@ HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, st
   };
   for (std::int64_t i = steps.begin; i < steps.end; ++i) {
     for (int s = 0; s < kKeyStreams; ++s) {
-      const Real* v = t.value[s] + i * t.value_stride + c;
+      const Real* v = t.row(s, i) + c;
       if (kPrefetchRows && row == 0) {
-        const Real* const next = v + kPrefetchSteps * t.value_stride;
+        const Real* const next = t.row(s, i + kPrefetchSteps) + c;
         for (std::int64_t line = 0; line < kWide * 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(next + line);
       }
 #pragma GCC unroll 4
@@ -211,8 +209,8 @@ HWY_INLINE void ContextColumns(const FewContext<Real>& t, const Steps& steps, st
 }
 
 /// What is left of the columns, a vector or an element at a time.
-template <class Real>
-HWY_INLINE void ContextRest(const FewContext<Real>& t, std::int64_t row, std::int64_t begin) {
+template <class Context>
+HWY_INLINE void ContextRest(const Context& t, std::int64_t row, std::int64_t begin) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const float* p = t.scores + row * t.row_stride;
@@ -221,9 +219,8 @@ HWY_INLINE void ContextRest(const FewContext<Real>& t, std::int64_t row, std::in
   for (; c + lanes <= t.columns; c += lanes) {
     auto sum = hn::Mul(hn::Set(d, t.rescale[row]), hn::LoadU(d, to + c));
     for (int s = 0; s < kKeyStreams; ++s) {
-      const Real* v = t.value[s] + c;
       for (std::int64_t i = 0; i < t.steps; ++i) {
-        sum = hn::MulAdd(hn::Set(d, p[s * t.steps + i]), LoadAsF32(TileTag(), v + i * t.value_stride), sum);
+        sum = hn::MulAdd(hn::Set(d, p[s * t.steps + i]), LoadAsF32(TileTag(), t.row(s, i) + c), sum);
       }
     }
     hn::StoreU(sum, d, to + c);
@@ -231,15 +228,14 @@ HWY_INLINE void ContextRest(const FewContext<Real>& t, std::int64_t row, std::in
   for (; c < t.columns; ++c) {
     float sum = t.rescale[row] * to[c];
     for (int s = 0; s < kKeyStreams; ++s) {
-      const Real* v = t.value[s] + c;
-      for (std::int64_t i = 0; i < t.steps; ++i) sum += p[s * t.steps + i] * widen(v[i * t.value_stride]);
+      for (std::int64_t i = 0; i < t.steps; ++i) sum += p[s * t.steps + i] * widen(t.row(s, i)[c]);
     }
     to[c] = sum;
   }
 }
 
-template <class Real>
-HWY_INLINE void ContextSteps(const FewContext<Real>& t, const Steps& steps) {
+template <class Context>
+HWY_INLINE void ContextSteps(const Context& t, const Steps& steps) {
   const std::int64_t four = 4 * hn::Lanes(TileTag());
   std::int64_t c = 0;
   // Value rows are best read whole: a single query row leaves registers for kWide times as many columns.
@@ -262,8 +258,8 @@ HWY_INLINE void ContextSteps(const FewContext<Real>& t, const Steps& steps) {
   }
 }
 
-template <class Real>
-inline void ContextFew(const FewContext<Real>& t) {
+template <class Context>
+inline void ContextFew(const Context& t) {
   for (std::int64_t i = 0; i < t.steps; i += kStepsInTurn) {
     ContextSteps(t, {i, std::min(i + kStepsInTurn, t.steps)});
   }

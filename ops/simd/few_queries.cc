@@ -15,11 +15,11 @@ namespace HWY_NAMESPACE {
 
 FewQueriesKernels FewQueriesKernelsOfTarget() {
   return {.target = hwy::TargetName(HWY_TARGET),
-          .score = &ScoreFew<float>,
-          .score_bf16 = &ScoreFew<BFloat16>,
+          .score = &ScoreFew<FewScores<float>>,
+          .score_bf16 = &ScoreFew<FewScores<BFloat16>>,
           .softmax = &SoftmaxFew,
-          .context = &ContextFew<float>,
-          .context_bf16 = &ContextFew<BFloat16>};
+          .context = &ContextFew<FewContext<float>>,
+          .context_bf16 = &ContextFew<FewContext<BFloat16>>};
 }
 
 }  // namespace HWY_NAMESPACE
