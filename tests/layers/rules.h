@@ -27,7 +27,8 @@ inline const Patterns kOutside = {"tools/", "perf/", "tests/"};
 // fusion do.
 inline const Patterns kGraphRooms = Patterns{"ops/graph/", "ops/fusion/", "ops/model/"} + kOutside;
 inline const Patterns kSeesLayer = Patterns{"ops/multi_head_attention/"} + kGraphRooms;
-inline const Patterns kSeesAttention = Patterns{"ops/attention/"} + kSeesLayer;
+inline const Patterns kSeesCached = Patterns{"ops/cached_attention/"} + kSeesLayer;
+inline const Patterns kSeesAttention = Patterns{"ops/attention/"} + kSeesCached;
 inline const Patterns kSeesMachine = Patterns{"ops/info/"} + kSeesAttention;
 
 inline const std::vector<IncludeRule> kIncludeRules = {
@@ -64,6 +65,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"ops/matmul/"}, Patterns{"ops/matmul/"} + kSeesMachine},
     {{"ops/reference/"}, Patterns{"ops/reference/"} + kSeesAttention},
     {{"ops/attention/"}, kSeesAttention},
+    {{"ops/cached_attention/"}, kSeesCached},
     {{"ops/multi_head_attention/"}, kSeesLayer},
     {{"ops/graph/"}, kGraphRooms},
     {{"ops/fusion/"}, kGraphRooms},
