@@ -72,6 +72,8 @@ class HEADWAY_API RotaryTable {
   const float* sin(std::int64_t position) const { return sin_.data() + position * pairs_; }  // [r / 2]
 
  private:
+  void allocate();
+
   std::int64_t pairs_;
   std::int64_t positions_;
   bool interleaved_;

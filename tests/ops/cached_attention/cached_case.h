@@ -75,6 +75,7 @@ class CachedCase {
   float mask_at(std::size_t sequence, std::int64_t position, std::int64_t key) const;  // −inf hides
 
  private:
+  void make_data();
   void place();
   void fill_cache();
   void fill_query();
@@ -86,6 +87,7 @@ class CachedCase {
 
   CachedShape shape_;
   std::int64_t tokens_ = 0, rows_ = 0;
+  std::vector<std::vector<float>> keys_, values_;  // of each sequence [length, Hkv, D|Dv]
   std::vector<std::int32_t> starts_, lengths_, slots_, table_, mask_starts_;
   std::int64_t table_width_ = 0;
   AlignedBuffer key_memory_, value_memory_, query_memory_, out_memory_;
