@@ -71,7 +71,7 @@ TEST(CachedAttentionRandom, EveryRowIsWithinItsBound) {
   double worst = 0;
   on_every_target([&](const std::string& target) {
     Random random(2026);
-    for (int n = 0; n < 150; ++n) {
+    for (int n = 0; n < 400; ++n) {
       const CachedShape shape = random_shape(random);
       CachedCase problem(shape);
       problem.run(Threads::openmp(1 + n % 3));
