@@ -12,6 +12,7 @@ void register_softmax();
 void register_core();
 void register_head_sweep();
 void register_decode();
+void register_cached();
 void register_small();
 void register_fused();
 void register_growth();
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   perf::register_core();
   perf::register_head_sweep();
   perf::register_decode();
+  perf::register_cached();
   perf::register_small();
   perf::register_fused();
   perf::register_growth();

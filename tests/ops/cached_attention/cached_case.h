@@ -11,6 +11,9 @@
 
 namespace headway::testing {
 
+/// Rows of a case's relative bias: kRelativePast distances from 0 on, and kRelativeFuture of keys after the query.
+inline constexpr std::int64_t kRelativePast = 20, kRelativeFuture = 3;
+
 struct CachedSequence {
   std::uint64_t id;  ///< what its data are made of
   std::int64_t tokens;
@@ -54,7 +57,6 @@ class CachedCase {
 
   /// Empty when every row is within its bound, else the first that is not. `worst` is the largest ratio to it.
   std::string compare(double* worst = nullptr) const;
-  /// Exact results of a token (of the call) and head.
   struct Exact {
     std::vector<double> out;       // [Dv]
     std::vector<double> weighted;  // [Dv]: Σ p|v|
@@ -63,6 +65,7 @@ class CachedCase {
     std::int64_t keys;
     bool empty;
   };
+  /// Exact results of a token of a sequence and head.
   Exact exact(std::size_t sequence, std::int64_t token, std::int64_t head) const;
 
   /// Memory of a cache row, to spoil or to look at; [Hkv] apart by the case's strides.
@@ -98,6 +101,8 @@ class CachedCase {
   std::int64_t mask_width_ = 0;
 };
 
+/// Element `at` of a view, in elements from its first.
+float cached_element(const ConstTensorView& view, std::int64_t at);
 /// Half the distance between the numbers of this type around x.
 double half_step(DataType type, double x);
 
