@@ -10,6 +10,7 @@
 #include "ops/cached_attention/check_args.h"
 #include "ops/cached_attention/few_task.h"
 #include "ops/cached_attention/finish_rows.h"
+#include "ops/cached_attention/ordered_task.h"
 #include "ops/cached_attention/query_tile.h"
 #include "ops/cached_attention/schedule.h"
 #include "ops/cached_attention/spec.h"
@@ -90,15 +91,27 @@ void CachedAttention::Impl::Run::task(std::int64_t index, int worker) const {
 
 void CachedAttention::Impl::Run::few_rows(const HeadKeys& keys, const CachedTask& task, int worker) const {
   ProfileScope scope(profiler, worker, kZoneFewRows);
-  const FewScratch scratch = impl.workspace.few_scratch(memory, worker);
-  const bool split = schedule.plan(task.sequence).splits > 1;
   const std::int64_t rows = keys.sequence.tokens * impl.geometry.sharing;
-  const SoftmaxState states = split ? state(task) : scratch.rows;
-  run_few_rows(keys, scratch, states);
+  const std::int64_t columns = *impl.spec.value_head_dim;
+  const bool split = schedule.plan(task.sequence).splits > 1;
+  SoftmaxState states = split ? state(task) : impl.workspace.few_state(memory, worker, 0);
+  if (!impl.spec.batch_invariant) {
+    run_few_rows(keys, impl.workspace.few_scratch(memory, worker), states);
+  } else {
+    const SoftmaxState ordered = run_ordered_rows(keys, impl.workspace, memory, worker);
+    if (split) {
+      std::copy_n(ordered.maximum, rows, states.maximum);
+      std::copy_n(ordered.sum, rows, states.sum);
+      std::copy_n(ordered.live, rows, states.live);
+      std::copy_n(ordered.context, rows * columns, states.context);
+    } else {
+      states = ordered;
+    }
+  }
   for (std::int64_t r = 0; r < rows && !split; ++r) {
     const CachedRow row = keys.row(r);
     write_row(call, keys.sequence.first_token + row.token, row.head,
-              {states.maximum + r, states.sum + r, states.live + r, states.context + r * *impl.spec.value_head_dim});
+              {states.maximum + r, states.sum + r, states.live + r, states.context + r * columns});
   }
   if (profiler) scope.add(work(keys, 0, rows));
 }
@@ -191,11 +204,8 @@ std::string CachedAttention::explain() const {
   text << impl_->kernels.tile.target << ", " << type_name(impl_->spec.type) << " over a cache of "
        << type_name(impl_->spec.cache_type) << ", " << g.sharing << " heads per key head, tiles of " << g.tile_lanes
        << " rows, blocks of " << CachedGeometry::kKeyBlock << " keys, ";
-  if (g.few_rows > 0) {
-    text << "up to " << g.few_rows << " rows read in streams";
-  } else {
-    text << "batch-invariant in spans of " << g.span_keys << " keys";
-  }
+  text << "up to " << CachedGeometry::kMaxFewRows << " rows share each reading of a key";
+  if (g.span_keys > 0) text << ", batch-invariant in spans of " << g.span_keys << " keys";
   text << ", splits from " << g.min_split_keys << " keys on, workspace " << workspace_bytes(1) << " bytes";
   return text.str();
 }

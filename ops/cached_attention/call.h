@@ -10,6 +10,7 @@
 #include "ops/cached_attention/sequences.h"
 #include "ops/simd/attention_tile.h"
 #include "ops/simd/cache_rows.h"
+#include "ops/simd/few_in_order.h"
 #include "ops/simd/few_queries.h"
 #include "ops/simd/softmax.h"
 #include "ops/simd/softmax_state.h"
@@ -21,6 +22,7 @@ struct CachedKernels {
   AttentionTileKernels tile = attention_tile_kernels();
   FewQueriesKernels few = few_queries_kernels();
   FewPointedQueriesKernels few_pointed = few_pointed_queries_kernels();
+  FewInOrderKernels in_order = few_in_order_kernels();
   SoftmaxKernels softmax = softmax_kernels();
   CacheRowKernels rows = cache_row_kernels();
   SoftmaxStateKernels states = softmax_state_kernels();

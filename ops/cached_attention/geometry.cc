@@ -23,7 +23,6 @@ CachedGeometry::CachedGeometry(const CachedAttentionSpec& spec, const AttentionT
       tile_lanes(std::int64_t{kernels.lanes} * kernels.max_vectors),
       min_split_keys(spec.batch_invariant ? kInvariantSpanKeys : kMinSplitKeys),
       span_keys(spec.batch_invariant ? kInvariantSpanKeys : 0),
-      few_rows(spec.batch_invariant ? 0 : kMaxFewRows),
       pack_value(*spec.value_head_dim >= kPanelColumns) {
   const std::int64_t tile_bytes = 4 * tile_lanes * (spec.head_dim + *spec.value_head_dim);
   const int most = spec.batch_invariant ? kInvariantTiles : kMaxTiles;
@@ -32,7 +31,7 @@ CachedGeometry::CachedGeometry(const CachedAttentionSpec& spec, const AttentionT
   // Keys are split only where there are fewer than kEnoughTasks tasks otherwise, and no finer than makes twice as many.
   const std::int64_t splits = ceil_div(spec.max_cache, min_split_keys) + 1;
   const std::int64_t rows = spec.max_tokens * spec.num_heads;
-  state_rows = std::min(2 * kEnoughTasks * std::max(tile_lanes, few_rows), rows * splits);
+  state_rows = std::min(2 * kEnoughTasks * std::max(tile_lanes, kMaxFewRows), rows * splits);
   fold_levels = spec.batch_invariant ? std::bit_width(static_cast<std::uint64_t>(spec.max_cache / span_keys)) + 1 : 0;
 }
 

@@ -40,18 +40,19 @@ CachedWorkspace::CachedWorkspace(const CachedAttentionSpec& spec, const CachedGe
                  .end = layout_.per_worker<std::int32_t>(lanes)};
   }
 
-  const std::int64_t few = geometry.few_rows;
-  const std::int64_t table = few > 0 ? kKeyStreams * (kStreamSteps + kPrefetchSteps) : 0;
-  few_queries_ = floats(few * spec.head_dim);
-  few_scores_ = floats(few * kStreamKeys);
-  few_bias_ = floats(few > 0 ? kStreamKeys : 0);
-  few_rescale_ = floats(few);
-  few_maximum_ = floats(few);
-  few_sum_ = floats(few);
-  few_live_ = floats(few);
-  few_context_ = floats(few * value_head_dim_);
-  few_key_ = layout_.per_worker<const std::byte*>(table);
-  few_value_ = layout_.per_worker<const std::byte*>(table);
+  constexpr std::int64_t kFew = CachedGeometry::kMaxFewRows;
+  constexpr std::int64_t kTable = kKeyStreams * (kStreamSteps + kPrefetchSteps);
+  few_queries_ = floats(kFew * spec.head_dim);
+  few_panel_ = floats(spec.batch_invariant ? spec.head_dim * lanes : 0);
+  few_scores_ = floats(kFew * kStreamKeys);
+  few_bias_ = floats(kStreamKeys);
+  few_rescale_ = floats(kFew);
+  few_maximum_ = floats(states * kFew);
+  few_sum_ = floats(states * kFew);
+  few_live_ = floats(states * kFew);
+  few_context_ = floats(states * kFew * value_head_dim_);
+  few_key_ = layout_.per_worker<const std::byte*>(kTable);
+  few_value_ = layout_.per_worker<const std::byte*>(kTable);
   floats(kCacheLineFloats);  // padding, so that the regions of two workers are not a power of two apart
 }
 
@@ -95,16 +96,22 @@ SoftmaxState CachedWorkspace::tile_state(std::byte* workspace, int worker, int t
           .context = t.context.in(region) + level * value_head_dim_ * tile_lanes_};
 }
 
+SoftmaxState CachedWorkspace::few_state(std::byte* workspace, int worker, std::int64_t level) const {
+  std::byte* const region = layout_.worker_region(workspace, worker);
+  const std::int64_t rows = level * CachedGeometry::kMaxFewRows;
+  return {.maximum = few_maximum_.in(region) + rows,
+          .sum = few_sum_.in(region) + rows,
+          .live = few_live_.in(region) + rows,
+          .context = few_context_.in(region) + rows * value_head_dim_};
+}
+
 FewScratch CachedWorkspace::few_scratch(std::byte* workspace, int worker) const {
   std::byte* const region = layout_.worker_region(workspace, worker);
   return {.queries = few_queries_.in(region),
           .scores = few_scores_.in(region),
           .bias = few_bias_.in(region),
           .rescale = few_rescale_.in(region),
-          .rows = {.maximum = few_maximum_.in(region),
-                   .sum = few_sum_.in(region),
-                   .live = few_live_.in(region),
-                   .context = few_context_.in(region)},
+          .panel = few_panel_.in(region),
           .key = few_key_.in(region),
           .value = few_value_.in(region)};
 }

@@ -46,7 +46,7 @@ struct FewScratch {
   float* scores;            // [few rows, kStreamKeys]
   float* bias;              // [kStreamKeys]
   float* rescale;           // [few rows]
-  SoftmaxState rows;        // few rows
+  float* panel;             // [D, tile_lanes]: keys on lanes, batch-invariant only
   const std::byte** key;    // [kKeyStreams, kStreamSteps + kPrefetchSteps]
   const std::byte** value;  // the same
 };
@@ -63,6 +63,8 @@ class CachedWorkspace {
   TilePanels panels(std::byte* workspace, int worker, int tile) const;
   /// A state of a tile's lanes: `level` counts those that are kept at once.
   SoftmaxState tile_state(std::byte* workspace, int worker, int tile, std::int64_t level) const;
+  /// States of few rows: `level` counts those that are kept at once.
+  SoftmaxState few_state(std::byte* workspace, int worker, std::int64_t level) const;
   FewScratch few_scratch(std::byte* workspace, int worker) const;
 
  private:
@@ -80,8 +82,8 @@ class CachedWorkspace {
   WorkspaceArray<float> scores_, block_max_, rescale_, bias_rows_, bias_, key_, value_, rows_;
   WorkspaceArray<const std::byte*> addresses_;
   Tile tiles_[CachedGeometry::kMaxTiles];
-  WorkspaceArray<float> few_queries_, few_scores_, few_bias_, few_rescale_, few_maximum_, few_sum_, few_live_,
-      few_context_;
+  WorkspaceArray<float> few_queries_, few_panel_, few_scores_, few_bias_, few_rescale_, few_maximum_, few_sum_,
+      few_live_, few_context_;
   WorkspaceArray<const std::byte*> few_key_, few_value_;
 };
 

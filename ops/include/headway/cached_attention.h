@@ -31,8 +31,8 @@ struct CachedAttentionSpec {
   bool causal = true;                         ///< a token sees no position after its own
   Window window;                              ///< around a token's position, both ends inclusive
   /// A row's bits then depend on its own query and keys alone: not on what else is in the batch, on paging, slots or
-  /// how a prefill was cut into chunks, down to chunks of one token. Costs: a decode of few query heads per key head
-  /// computes a whole vector of rows, and contexts are added up every 256 keys.
+  /// how a prefill was cut into chunks, down to chunks of one token. Costs: keys of few rows are transposed before they
+  /// are multiplied, and contexts are added up every 256 keys.
   bool batch_invariant = false;
   // Bounds of the arguments, which book the workspace and decide nothing else.
   std::int64_t max_batch = 1;   ///< sequences of a call
