@@ -68,8 +68,8 @@ class OrderedRows {
     std::fill_n(state_.context, rows_ * columns(), 0.0f);
   }
 
-  /// Scores of keys [begin, begin + count) of the block, at most a panel of them.
-  void score(std::int64_t begin, std::int64_t count) {
+  /// Scores of keys [begin, begin + count) of the block, at most a panel of them. The next `ahead` are prefetched.
+  void score(std::int64_t begin, std::int64_t count, std::int64_t ahead) {
     const CachedGeometry& geometry = call_.geometry;
     const std::int64_t depth = call_.spec.head_dim;
     const auto vectors = static_cast<int>(ceil_div(count, geometry.lanes));
@@ -100,7 +100,10 @@ class OrderedRows {
                                   .queries = scratch_.queries,
                                   .rows = rows_,
                                   .scores = scratch_.scores + begin,
-                                  .row_stride = kStreamKeys});
+                                  .row_stride = kStreamKeys,
+                                  .next = scratch_.key + begin + count,
+                                  .next_rows = ahead,
+                                  .next_bytes = depth * static_cast<std::int64_t>(size_bytes(call_.spec.cache_type))});
   }
 
   /// Softcap, limits and biases of one row.
@@ -127,10 +130,18 @@ class OrderedRows {
 
   void add_block(const KeyRange& block) {
     const std::int64_t count = block.end - block.begin;
-    row_addresses(keys_.places, keys_.key, block.begin, block.end, scratch_.key);
-    row_addresses(keys_.places, keys_.value, block.begin, block.end, scratch_.value);
+    // Addresses beyond the block are those of what comes next, to be prefetched.
     const std::int64_t panel = call_.geometry.tile_lanes;
-    for (std::int64_t begin = 0; begin < count; begin += panel) score(begin, std::min(panel, count - begin));
+    const std::int64_t key_end = std::min(block.end + panel, keys_.keys.end);
+    const std::int64_t value_end = std::min(block.end + kPrefetchSteps, keys_.keys.end);
+    row_addresses(keys_.places, keys_.key, block.begin, key_end, scratch_.key);
+    row_addresses(keys_.places, keys_.value, block.begin, value_end, scratch_.value);
+    const std::byte** const after = scratch_.value + (value_end - block.begin);
+    std::fill(after, scratch_.value + count + kPrefetchSteps, after[-1]);
+    for (std::int64_t begin = 0; begin < count; begin += panel) {
+      const std::int64_t keys = std::min(panel, count - begin);
+      score(begin, keys, std::min(panel, key_end - block.begin - begin - keys));
+    }
     for (std::int64_t r = 0; r < rows_; ++r) {
       float* const x = scratch_.scores + r * kStreamKeys;
       adjust(block, keys_.row(r), x, &state_.live[r]);

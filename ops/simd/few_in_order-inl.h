@@ -12,6 +12,7 @@
 #include "ops/simd/bf16-inl.h"
 #include "ops/simd/f16-inl.h"
 #include "ops/simd/few_in_order.h"
+#include "ops/simd/few_queries-inl.h"
 #include "ops/simd/math-inl.h"
 #include "ops/simd/softmax-inl.h"
 #include "ops/simd/tile-inl.h"
@@ -24,19 +25,46 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ------------------------------------------------------------------------------------------------------------ scores
 
+/// Prefetches what the next panel is made of, a few lines with every column: all at once they would fill the line fill
+/// buffers. Line by line of all rows, as they will be read.
+class NextPanel {
+ public:
+  explicit NextPanel(const OrderedScores& t)
+      : rows_(t.next), count_(t.next_rows), bytes_(t.next_bytes), per_column_((Lines(t) + t.depth - 1) / t.depth) {}
+
+  HWY_INLINE void PrefetchShare() {
+    for (std::int64_t left = per_column_; left > 0 && byte_ < bytes_; --left) {
+      hwy::Prefetch(rows_[row_] + byte_);
+      if (++row_ == count_) row_ = 0, byte_ += kLineBytes;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLineBytes = 64;
+  static std::int64_t Lines(const OrderedScores& t) {
+    return t.next_rows * ((t.next_bytes + kLineBytes - 1) / kLineBytes);
+  }
+
+  const std::byte* const* rows_;
+  std::int64_t count_, bytes_, per_column_;
+  std::int64_t row_ = 0, byte_ = 0;
+};
+
 /// Rows [row, row + kRows) against kVectors vectors of keys.
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, bool kPrefetch>
 HWY_INLINE void ScoreRowsInOrder(const OrderedScores& t, std::int64_t row) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const float* const q = t.queries + row * t.depth;
   float* const scores = t.scores + row * t.row_stride;
   const float* HWY_RESTRICT panel = t.panel;
+  [[maybe_unused]] NextPanel next(t);
   for (std::int64_t begin = 0; begin < t.depth; begin += t.depth_block) {
     const std::int64_t end = std::min(begin + t.depth_block, t.depth);
     Tile<kRows, kVectors> tile;
     tile.Clear();
     for (std::int64_t c = begin; c < end; ++c, panel += kVectors * lanes) {
+      if constexpr (kPrefetch) next.PrefetchShare();
       tile.template Step<0>(panel, [&](int r) TILE_LAMBDA { return q[r * t.depth + c]; });
     }
     tile.ForEachRow([&](int r, TileRow& sums) TILE_LAMBDA {
@@ -48,16 +76,33 @@ HWY_INLINE void ScoreRowsInOrder(const OrderedScores& t, std::int64_t row) {
   }
 }
 
+/// As many rows as there are, from `row` on, at most kMost; returns how many.
+template <int kVectors, bool kPrefetch>
+HWY_INLINE std::int64_t ScoreSomeRows(const OrderedScores& t, std::int64_t row) {
+  constexpr int kMost = TileRows(kTileVectors);  // accumulators of three vectors fit the registers
+  const std::int64_t left = t.rows - row;
+  if (left >= kMost) {
+    ScoreRowsInOrder<kMost, kVectors, kPrefetch>(t, row);
+    return kMost;
+  }
+  if constexpr (kMost > 4) {
+    if (left >= 4) {
+      ScoreRowsInOrder<4, kVectors, kPrefetch>(t, row);
+      return 4;
+    }
+  }
+  if (left >= 2) {
+    ScoreRowsInOrder<2, kVectors, kPrefetch>(t, row);
+    return 2;
+  }
+  ScoreRowsInOrder<1, kVectors, kPrefetch>(t, row);
+  return 1;
+}
+
 template <int kVectors>
 HWY_INLINE void ScoreVectorsInOrder(const OrderedScores& t) {
-  constexpr int kMost = TileRows(kTileVectors);  // accumulators of three vectors fit the registers
-  std::int64_t row = 0;
-  for (; row + kMost <= t.rows; row += kMost) ScoreRowsInOrder<kMost, kVectors>(t, row);
-  if constexpr (kMost > 4) {
-    for (; row + 4 <= t.rows; row += 4) ScoreRowsInOrder<4, kVectors>(t, row);
-  }
-  for (; row + 2 <= t.rows; row += 2) ScoreRowsInOrder<2, kVectors>(t, row);
-  for (; row < t.rows; ++row) ScoreRowsInOrder<1, kVectors>(t, row);
+  std::int64_t row = ScoreSomeRows<kVectors, kPrefetchRows>(t, 0);
+  while (row < t.rows) row += ScoreSomeRows<kVectors, false>(t, row);
 }
 
 inline void ScoreInOrder(const OrderedScores& t) {
@@ -134,6 +179,10 @@ HWY_INLINE void ContextRowsInOrder(const OrderedContext<Real>& t, std::int64_t b
   if constexpr (kRows > 3) r3 = LoadSums(context + 3 * t.columns, rescale[3], first);
   for (std::int64_t i = begin; i < end; ++i) {
     const Real* const at = reinterpret_cast<const Real*>(t.values[i]) + c;
+    if (kPrefetchRows && row == 0) {
+      const Real* const next = reinterpret_cast<const Real*>(t.values[i + kPrefetchSteps]) + c;
+      for (std::int64_t line = 0; line < 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(next + line);
+    }
     const TileVector v0 = LoadAsF32(d, at), v1 = LoadAsF32(d, at + lanes);
     const TileVector v2 = LoadAsF32(d, at + 2 * lanes), v3 = LoadAsF32(d, at + 3 * lanes);
     const auto add = [&](int r, OrderedSums& sums) TILE_LAMBDA {

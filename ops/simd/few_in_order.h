@@ -21,12 +21,15 @@ struct OrderedScores {
   std::int64_t rows;
   float* scores;  // [rows, row_stride]: vectors · lanes of them are written
   std::int64_t row_stride;
+  const std::byte* const* next = nullptr;  // [next_rows] rows of next_bytes to prefetch: those of the next panel
+  std::int64_t next_rows = 0;
+  std::int64_t next_bytes = 0;
 };
 
 /// context[r] = rescale[r] · context[r] + Σ probs[r][key] · value of key, key by key.
 template <class Real>
 struct OrderedContext {
-  const std::byte* const* values;  // [keys]; innermost stride 1
+  const std::byte* const* values;  // [keys + kPrefetchSteps], the last for prefetches alone; innermost stride 1
   std::int64_t keys;
   const float* probs;  // [rows, row_stride]
   std::int64_t row_stride;
