@@ -1,6 +1,7 @@
 // An engine built without exceptions: includes the headers, links the library and runs. Asks for the release that it
 // was compiled against.
 #include <headway/build_info.h>
+#include <headway/cached_attention.h>
 #include <headway/multi_head_attention.h>
 #include <headway/session.h>
 #include <headway/version.h>

@@ -73,7 +73,7 @@ struct CachedAttentionPlan {
 /// out[t, h] = softmax(scale·q·kᵀ + biases)·v over the keys that token t sees in the cache.
 ///
 /// Numerics: as Attention, within headway/numerical_bound.h of the exact result on the inputs as stored, plus half a
-/// step of the type of `out`; log_sum_exp within ε·(4 + 4·M) of its own, M as there. A row that sees no key gives 0 and
+/// step of the type of `out`; log_sum_exp within ε·(4 + ln(keys) + 4·M), M as there. A row that sees no key gives 0 and
 /// −inf (with a sink, the sink). NaN in a visible score gives NaN in that row; other rows of the cache are never read,
 /// whatever they hold. The same bits at any number of threads.
 /// Throws Error kInvalidArgument naming the argument and both numbers before anything is read or written (lengths and
