@@ -22,7 +22,7 @@ endif()
 
 # Flags of our own code; a dependency that had to be fetched does not get them.
 add_library(headway_flags INTERFACE)
-target_compile_options(headway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+target_compile_options(headway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 # GCC 12 at -O3 sees overlaps in its own std::string that are not there (fixed in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(headway_flags INTERFACE -Wno-restrict)

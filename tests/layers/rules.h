@@ -67,6 +67,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"ops/attention/"}, kSeesAttention},
     {{"ops/cached_attention/"}, kSeesCached},
     {{"ops/multi_head_attention/"}, kSeesLayer},
+    {{"ops/c_api/"}, {"ops/c_api/"}},
     {{"ops/graph/"}, kGraphRooms},
     {{"ops/fusion/"}, kGraphRooms},
 
@@ -95,6 +96,6 @@ inline const std::vector<WordRule> kWordRules = {
 };
 
 /// C headers that count as standard library.
-inline const Patterns kCHeaders = {"stddef.h", "stdint.h", "stdbool.h"};
+inline const Patterns kCHeaders = {"stddef.h", "stdint.h", "stdbool.h", "stdio.h"};
 
 }  // namespace headway::layers

@@ -26,12 +26,12 @@ struct SourceFile {
   std::string path;  // below the root, with '/'
   std::vector<std::string> lines;
 
-  bool is_cpp() const { return path.ends_with(".cc") || path.ends_with(".h"); }
+  bool is_cpp() const { return path.ends_with(".cc") || path.ends_with(".h") || path.ends_with(".c"); }
   bool is_prose() const { return path.ends_with(".md"); }
 };
 
 bool is_source(const fs::path& file) {
-  static const std::set<std::string> kExtensions = {".cc", ".h", ".sh", ".cmake", ".py", ".js", ".md"};
+  static const std::set<std::string> kExtensions = {".cc", ".c", ".h", ".sh", ".cmake", ".py", ".js", ".md"};
   return kExtensions.contains(file.extension().string()) || file.filename() == "CMakeLists.txt" ||
          (file.filename() == "run" && file.parent_path().filename() == ".ci");
 }
@@ -92,7 +92,7 @@ bool holds(std::string_view line, const WordRule& rule) {
 
 bool starts_with_comment(const SourceFile& file) {
   if (file.lines.empty()) return false;
-  if (file.is_cpp()) return file.lines[0].starts_with("//");
+  if (file.is_cpp()) return file.lines[0].starts_with("//") || file.lines[0].starts_with("/*");
   if (file.path.ends_with(".js")) return file.lines[0].starts_with("//") || file.lines[0].starts_with("/*");
   const std::size_t first = file.lines[0].starts_with("#!") ? 1 : 0;
   return file.lines.size() > first && (file.lines[first].starts_with("#") ||

@@ -1,5 +1,5 @@
-// HEADWAY_API marks what a shared library shows: classes and functions of the public headers. HEADWAY_PRIVATE marks the
-// classes inside of them that are nobody's business. Everything else is compiled hidden.
+/* HEADWAY_API marks what a shared library shows: classes and functions of the public headers. HEADWAY_PRIVATE marks the
+ * classes inside of them that are nobody's business. Everything else is compiled hidden. */
 #pragma once
 
 #if defined(__GNUC__)

@@ -1,4 +1,5 @@
-// The release, at compile time and at run time. The build takes its own version from the three numbers here.
+/* The release, at compile time and at run time. The build takes its own version from the three numbers here. For C too,
+ * which has headway_version() in headway/headway.h. */
 #pragma once
 
 #include "headway/export.h"
@@ -7,6 +8,7 @@
 #define HEADWAY_VERSION_MINOR 0
 #define HEADWAY_VERSION_PATCH 0
 
+#ifdef __cplusplus
 namespace headway {
 
 /// "1.0.0": the release of the library that was linked; the macros are that of the headers that were included. Releases
@@ -14,3 +16,4 @@ namespace headway {
 HEADWAY_API const char* version() noexcept;
 
 }  // namespace headway
+#endif

@@ -1,0 +1,11 @@
+// The cache as the C API describes it.
+#pragma once
+
+#include "headway/headway.h"
+#include "headway/kv_cache.h"
+
+namespace headway::c_api {
+
+KvCache cache_of(const headway_kv_cache* cache);
+
+}  // namespace headway::c_api
