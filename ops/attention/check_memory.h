@@ -11,8 +11,8 @@ inline void require_memory(const char* argument, const ConstTensorView& view) {
   require(view.data != nullptr || view.count() == 0, argument, " is null, expected ", view.dims, " elements");
 }
 
-/// Throws kInvalidArgument when out or scores share a byte range with another tensor, or two of their elements may be
-/// the same memory. Ranges are compared, not elements: an output woven into an input's rows is refused too.
+/// Throws kInvalidArgument when out or scores may share memory with another tensor or with themselves. Columns of their
+/// own in the rows of one buffer [T, Q | K | V | O] are apart.
 void check_aliasing(const AttentionArgs& args);
 
 }  // namespace headway

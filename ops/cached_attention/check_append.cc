@@ -8,6 +8,7 @@
 #include "ops/cached_attention/sequences.h"
 #include "ops/cached_attention/spec.h"
 #include "runtime/base/check.h"
+#include "runtime/base/memory_overlap.h"
 
 namespace headway {
 namespace {

@@ -1,49 +1,13 @@
-// One require per rule. Overlap is decided on byte ranges, and where two tensors have the same outermost stride on
-// ranges within it.
+// One require per rule.
 #include "ops/cached_attention/check_tensors.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ops/cached_attention/sequences.h"
 #include "runtime/base/check.h"
 
 namespace headway {
 namespace {
-
-struct ByteRange {
-  std::int64_t begin;
-  std::int64_t end;
-};
-
-/// Bytes that the axes from `first_axis` on reach, from the address of the first element.
-ByteRange reach(const ConstTensorView& view, int first_axis) {
-  const auto bytes = static_cast<std::int64_t>(size_bytes(view.type));
-  ByteRange range{0, bytes};
-  for (int axis = first_axis; axis < view.rank(); ++axis) {
-    const std::int64_t last = (view.dims[axis] - 1) * view.strides[axis] * bytes;
-    (last < 0 ? range.begin : range.end) += last;
-  }
-  return range;
-}
-
-ByteRange addresses(const ConstTensorView& view) {
-  const ByteRange range = reach(view, 0);
-  const auto base = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view.data));
-  return {base + range.begin, base + range.end};
-}
-
-/// Whether rows of both, the outermost axis, lie side by side in rows of one buffer.
-bool side_by_side(const ConstTensorView& a, const ConstTensorView& b) {
-  const std::int64_t stride = a.strides[0] * static_cast<std::int64_t>(size_bytes(a.type));
-  if (stride <= 0 || stride != b.strides[0] * static_cast<std::int64_t>(size_bytes(b.type))) return false;
-  const ByteRange of_a = reach(a, 1), of_b = reach(b, 1);
-  // Where b's row begins within the row of a, modulo the stride: it must fit between a's end and a's next begin.
-  const std::int64_t distance =
-      reinterpret_cast<std::intptr_t>(b.data) + of_b.begin - (reinterpret_cast<std::intptr_t>(a.data) + of_a.begin);
-  const std::int64_t offset = (distance % stride + stride) % stride;
-  return offset >= of_a.end - of_a.begin && offset + of_b.end - of_b.begin <= stride;
-}
 
 void check_integers(const char* argument, const ConstTensorView& view, std::int64_t count) {
   check_tensor(argument, view, DataType::kI32, {count});
@@ -138,34 +102,6 @@ void check_places(const KvCache& cache, std::int64_t b, std::int64_t length, con
     const std::int32_t block = table[at * stride];
     require(block >= 0 && block < outer, "cache.block_table[", b, "][", at, "] is ", block, ", expected 0 to ",
             outer - 1);
-  }
-}
-
-void check_apart(const char* output, const ConstTensorView& written, const char* other, const ConstTensorView& view) {
-  if (!written || !view || written.count() == 0 || view.count() == 0) return;
-  const ByteRange a = addresses(written), b = addresses(view);
-  if (a.end <= b.begin || b.end <= a.begin || side_by_side(written, view)) return;
-  require(false, output, " overlaps ", other, ": of ", a.end - a.begin, " bytes written, ",
-          std::min(a.end, b.end) - std::max(a.begin, b.begin), " are shared");
-}
-
-void check_no_self_overlap(const char* output, const ConstTensorView& view) {
-  if (!view || view.count() == 0) return;
-  // Axes by growing stride, inserted one by one: each stride exceeds everything that the finer axes reach.
-  int axes[kMaxRank];
-  int used = 0;
-  for (int axis = 0; axis < view.rank(); ++axis) {
-    if (view.dims[axis] <= 1) continue;
-    int at = used++;
-    for (; at > 0 && std::abs(view.strides[axes[at - 1]]) > std::abs(view.strides[axis]); --at) axes[at] = axes[at - 1];
-    axes[at] = axis;
-  }
-  std::int64_t reached = 0;
-  for (int i = 0; i < used; ++i) {
-    const std::int64_t stride = std::abs(view.strides[axes[i]]);
-    require(stride > reached, output, " overlaps itself: axis ", axes[i], " has stride ", stride,
-            ", expected at least ", reached + 1);
-    reached += (view.dims[axes[i]] - 1) * stride;
   }
 }
 

@@ -34,10 +34,4 @@ void check_cache(const KvCache& cache, const CacheShape& shape, std::int64_t bat
 /// That positions [keys.begin, keys.end) of sequence b, of `length`, lie in the cache.
 void check_places(const KvCache& cache, std::int64_t b, std::int64_t length, const KeyRange& keys);
 
-/// Throws kInvalidArgument when `output`, which is written, shares memory with `other`. Rows of both may lie side by
-/// side in rows of a wider buffer. One that has no elements shares nothing.
-void check_apart(const char* output, const ConstTensorView& written, const char* other, const ConstTensorView& view);
-/// Throws kInvalidArgument when two elements of `output` may be the same memory.
-void check_no_self_overlap(const char* output, const ConstTensorView& view);
-
 }  // namespace headway

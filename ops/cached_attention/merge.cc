@@ -9,6 +9,7 @@
 #include "ops/cached_attention/check_tensors.h"
 #include "ops/cached_attention/spec.h"
 #include "runtime/base/check.h"
+#include "runtime/base/memory_overlap.h"
 
 namespace headway {
 namespace {

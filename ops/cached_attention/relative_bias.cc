@@ -6,6 +6,7 @@
 #include "headway/cached_attention.h"
 #include "ops/cached_attention/check_tensors.h"
 #include "runtime/base/check.h"
+#include "runtime/base/memory_overlap.h"
 
 namespace headway {
 namespace {

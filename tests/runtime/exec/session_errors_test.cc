@@ -152,6 +152,16 @@ TEST_F(SessionErrors, Aliasing) {
   expect_contains(output_error(view_of(z_ + 2, {2, 3}), z({3, 3, 2})), "output 'z' overlaps output 'y'");
 }
 
+TEST_F(SessionErrors, StridedOutputsAreHeldAgainstInputsToo) {
+  // Rows of three columns in rows of six, of which the input has the first or the last three.
+  float wide[12] = {};
+  const ConstTensorView first(reinterpret_cast<const std::byte*>(wide), DataType::kF32, {2, 3}, {6, 1});
+  expect_contains(error({first, b({3, 3, 2})}, {view_of(wide + 2, {2, 3}, {6, 1}), z({3, 3, 2})}),
+                  "output 'y' overlaps input 'a'");
+  session_.run(std::vector<ConstTensorView>{first, b({3, 3, 2})},
+               std::vector<TensorView>{view_of(wide + 3, {2, 3}, {6, 1}), z({3, 3, 2})}, Threads::serial());
+}
+
 TEST_F(SessionErrors, NeighboursDoNotOverlap) {
   session_.run(std::vector<ConstTensorView>{a({2, 3}), b({3, 3, 2})},
                std::vector<TensorView>{view_of(b_ + 18, {2, 3}), z({3, 3, 2})}, Threads::serial());
