@@ -21,7 +21,7 @@ constexpr Profile kProfiles[] = {
     {"torch_mha", Causal::kTopLeft, MaskPolarity::kTrueHides, EmptyRow::kZero},
     // ONNX 1.23: the offset is the past length, or the valid length minus Sq: known at run time only.
     {"onnx", Causal::kOffset, MaskPolarity::kTrueAttends, EmptyRow::kZero},
-    {"flash", Causal::kBottomRight, MaskPolarity::kTrueAttends, EmptyRow::kZero},
+    {"flash", Causal::kLastKey, MaskPolarity::kTrueAttends, EmptyRow::kZero},
 };
 
 }  // namespace

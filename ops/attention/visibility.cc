@@ -20,6 +20,8 @@ Visibility::Visibility(const AttentionSpec& spec, const AttentionArgs& args, std
   if (spec.causal == Causal::kBottomRight) {
     // Always visible keys are appended after the sequence and have no position of their own.
     offset = tail_begin_ - spec.query_len;
+  } else if (spec.causal == Causal::kLastKey) {
+    offset = limit_ - spec.query_len;
   } else if (args.offsets) {
     offset = integer_at(args.offsets, batch);
   }

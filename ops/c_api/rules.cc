@@ -20,6 +20,7 @@ Enum enum_of(std::int32_t number, Enum last, const char* field) {
 static_assert(static_cast<int>(Causal::kTopLeft) == HEADWAY_CAUSAL_TOP_LEFT);
 static_assert(static_cast<int>(Causal::kBottomRight) == HEADWAY_CAUSAL_BOTTOM_RIGHT);
 static_assert(static_cast<int>(Causal::kOffset) == HEADWAY_CAUSAL_OFFSET);
+static_assert(static_cast<int>(Causal::kLastKey) == HEADWAY_CAUSAL_LAST_KEY);
 static_assert(static_cast<int>(MaskKind::kBool) == HEADWAY_MASK_BOOL);
 static_assert(static_cast<int>(MaskKind::kAdditive) == HEADWAY_MASK_ADDITIVE);
 static_assert(static_cast<int>(MaskPolarity::kTrueHides) == HEADWAY_TRUE_HIDES);
@@ -48,7 +49,7 @@ AttentionRules rules_of(const headway_attention_rules& rules) {
   result.scale = optional_scale(rules.scale);
   result.softcap = rules.softcap;
   result.window = {rules.window_left, rules.window_right};
-  result.causal = enum_of(rules.causal, Causal::kOffset, "causal");
+  result.causal = enum_of(rules.causal, Causal::kLastKey, "causal");
   result.mask = enum_of(rules.mask, MaskKind::kAdditive, "mask");
   result.key_mask = enum_of(rules.key_mask, MaskKind::kAdditive, "key_mask");
   result.mask_polarity = enum_of(rules.mask_polarity, MaskPolarity::kTrueHides, "mask_polarity");

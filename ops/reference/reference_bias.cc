@@ -1,4 +1,6 @@
 // The mask rules of the reference, one pair at a time, straight from their definition. Knows no scores.
+#include <algorithm>
+
 #include "ops/base/hidden_score.h"
 #include "ops/base/numeric.h"
 #include "ops/reference/reference_attention.h"
@@ -39,6 +41,11 @@ float mask_bias(const AttentionSpec& spec, const ConstTensorView& mask, const Re
 std::int64_t position(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch, std::int64_t query) {
   if (spec.causal == Causal::kTopLeft) return query;
   if (spec.causal == Causal::kBottomRight) return query + (spec.key_len - spec.always_visible_keys) - spec.query_len;
+  if (spec.causal == Causal::kLastKey) {
+    std::int64_t keys = spec.key_len - spec.always_visible_keys;
+    if (spec.key_lengths) keys = std::min(keys, integer_at(args.key_lengths, batch));
+    return query + keys - spec.query_len;
+  }
   return args.offsets ? query + integer_at(args.offsets, batch) : query;
 }
 

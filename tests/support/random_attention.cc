@@ -62,7 +62,8 @@ void choose_sizes(AttentionSpec& spec, std::int64_t max_cost, Random& random) {
 void choose_masks(CaseShape& shape, Random& random) {
   AttentionSpec& spec = shape.spec;
   if (random.chance(0.15)) spec.always_visible_keys = std::min<std::int64_t>(random.between(1, 2), spec.key_len);
-  spec.causal = random.pick({Causal::kNone, Causal::kNone, Causal::kTopLeft, Causal::kBottomRight, Causal::kOffset});
+  spec.causal = random.pick(
+      {Causal::kNone, Causal::kNone, Causal::kTopLeft, Causal::kBottomRight, Causal::kOffset, Causal::kLastKey});
   if (random.chance(0.25)) spec.window = {random.pick({-1, 0, 3, 16, 40}), random.pick({-1, 0, 3, 16})};
   const bool own_window = spec.causal == Causal::kNone && (spec.window.left >= 0 || spec.window.right >= 0);
   if (spec.causal == Causal::kOffset || (own_window && random.chance(0.5))) {

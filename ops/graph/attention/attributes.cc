@@ -26,7 +26,8 @@ Enum word(const Attributes& attributes, const char* key, const std::pair<const c
 constexpr std::pair<const char*, Causal> kCausalWords[] = {{"none", Causal::kNone},
                                                            {"top_left", Causal::kTopLeft},
                                                            {"bottom_right", Causal::kBottomRight},
-                                                           {"offset", Causal::kOffset}};
+                                                           {"offset", Causal::kOffset},
+                                                           {"last_key", Causal::kLastKey}};
 constexpr std::pair<const char*, MaskPolarity> kPolarityWords[] = {{"true_attends", MaskPolarity::kTrueAttends},
                                                                    {"true_hides", MaskPolarity::kTrueHides}};
 constexpr std::pair<const char*, EmptyRow> kEmptyRowWords[] = {{"zero", EmptyRow::kZero}, {"nan", EmptyRow::kNan}};

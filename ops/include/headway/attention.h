@@ -24,8 +24,10 @@ namespace headway {
 enum class Causal {
   kNone,
   kTopLeft,      ///< offset 0 (torch is_causal)
-  kBottomRight,  ///< offset Skv − always_visible_keys − Sq (flash-attention, Hugging Face), whatever the lengths are
+  kBottomRight,  ///< offset Skv − always_visible_keys − Sq (Hugging Face), whatever the lengths are
   kOffset,       ///< an offset per batch, given at run time; may be negative
+  kLastKey,  ///< offset n − Sq: the last query sees the last of the batch's n = key_lengths[b] keys (flash-attention);
+             ///< kBottomRight where no lengths are given
 };
 
 /// Keys around p = i + offset: p − left ≤ j ≤ p + right, both ends inclusive, or kOpen. The offset is the causal

@@ -140,6 +140,22 @@ TEST_P(KnownAnswers, CausalIsAnchoredAtTheTopLeft) {
   expect_out(*probe(shape), {2, 2.5});
 }
 
+// flash-attention: the last query sees the last of its batch's keys, wherever the plan's keys end.
+TEST_P(KnownAnswers, LastKeyIsThatOfTheLength) {
+  CaseShape shape = sized(4, 16);
+  shape.spec.batch = 3;
+  shape.spec.causal = Causal::kLastKey;
+  shape.spec.key_lengths = true;
+  shape.lengths = {6, 16, 2};
+  expect_out(*probe(shape), {2, 2.5, 3, 3.5, 7, 7.5, 8, 8.5, 0, 0, 1, 1.5});
+  shape.spec.window.left = 1;
+  expect_out(*probe(shape), {2.5, 3.5, 4.5, 5.5, 12.5, 13.5, 14.5, 15.5, 0, 0, 1, 1.5});
+  shape.spec.window.left = Window::kOpen;
+  shape.spec.key_lengths = false;
+  shape.lengths = {};
+  expect_out(*probe(shape), {7, 7.5, 8, 8.5, 7, 7.5, 8, 8.5, 7, 7.5, 8, 8.5});
+}
+
 TEST_P(KnownAnswers, OffsetMovesTheDiagonal) {
   CaseShape shape = sized(2, 4);
   shape.spec.causal = Causal::kOffset;

@@ -333,7 +333,7 @@ TEST(Semantics, ProfilesSetAlignmentPolarityAndEmptyRows) {
   EXPECT_EQ(spec.causal, Causal::kOffset);
   EXPECT_EQ(spec.mask_polarity, MaskPolarity::kTrueAttends);
   apply_semantics("flash", true, &spec);
-  EXPECT_EQ(spec.causal, Causal::kBottomRight);
+  EXPECT_EQ(spec.causal, Causal::kLastKey);
   EXPECT_EQ(spec.empty_row, EmptyRow::kZero);
   expect_error(ErrorCode::kInvalidArgument, {"'jax'", "torch_sdpa", "flash"},
                [&] { apply_semantics("jax", true, &spec); });

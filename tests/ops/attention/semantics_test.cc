@@ -24,7 +24,7 @@ CaseShape random_masks(std::uint64_t seed) {
   spec.key_len = random.between(1, 40);
   spec.head_dim = 1;
   spec.always_visible_keys = random.chance(0.4) ? random.between(0, std::min<std::int64_t>(spec.key_len, 3)) : 0;
-  spec.causal = static_cast<Causal>(random.below(4));
+  spec.causal = static_cast<Causal>(random.below(5));
   if (random.chance(0.5)) spec.window = {random.between(-1, 12), random.between(-1, 12)};
   const bool own_window = spec.causal == Causal::kNone && (spec.window.left >= 0 || spec.window.right >= 0);
   spec.key_lengths = random.chance(0.5);

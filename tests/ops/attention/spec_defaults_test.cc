@@ -88,7 +88,7 @@ TEST(Semantics, ApplyToRulesWhateverHasThem) {
   EXPECT_EQ(rules.softcap, 3) << "the other rules stay";
   AttentionSpec spec = small_spec();
   apply_semantics("flash", true, &spec);
-  EXPECT_EQ(spec.causal, Causal::kBottomRight);
+  EXPECT_EQ(spec.causal, Causal::kLastKey);
   EXPECT_EQ(spec.num_heads, 4);
 }
 

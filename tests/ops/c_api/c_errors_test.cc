@@ -87,9 +87,9 @@ TEST(CErrors, SpecsThatCannotBe) {
   OneHead head;
   headway_attention* const untouched = reinterpret_cast<headway_attention*>(&head);
   headway_attention* attention = untouched;
-  head.spec.rules.causal = 4;
+  head.spec.rules.causal = 5;
   expect_refused(headway_attention_create(&head.spec, &attention), HEADWAY_INVALID_ARGUMENT,
-                 "causal is 4, expected 0 to 3");
+                 "causal is 5, expected 0 to 4");
   head.spec.rules.causal = HEADWAY_CAUSAL_NONE;
   head.spec.type = 7;
   expect_refused(headway_attention_create(&head.spec, &attention), HEADWAY_INVALID_ARGUMENT,

@@ -100,7 +100,7 @@ TEST(LayerGraph, ErrorsNameWhatIsWrong) {
     });
   };
   expect_contains(planned({{"causal", std::string("diagonal")}}),
-                  "expected one of none, top_left, bottom_right, offset");
+                  "expected one of none, top_left, bottom_right, offset, last_key");
   expect_contains(planned({{"mask_polarity", std::string("yes")}}), "true_attends, true_hides");
   expect_contains(planned({{"num_kv_heads", std::int64_t{3}}}), "num_kv_heads = 3");
   expect_contains(planned({{"semantics", std::string("jax")}}), "jax");
