@@ -22,10 +22,10 @@ namespace headway {
 ///     of rank 3, without B; batch entries and heads broadcast unless broadcast is 0. query_axes, key_axes, value_axes,
 ///     out_axes: axis i of [B, H, S, D] is axis axes[i] of the tensor
 ///   Of both, a mask of fewer keys hides the others, unless short_mask is 0
-///   Words: causal none, top_left, bottom_right, offset, last_key; mask_polarity true_attends, true_hides;
-///     empty_row zero, nan; scores none, scaled, softcapped, biased, probabilities, mean_probabilities; semantics a
-///     profile of apply_semantics(), with is_causal; weights out_in (y = x·Wᵀ) or in_out. Scores are f32. A mask known
-///     when a shape is planned is used by value: one that hides nothing is dropped, a causal one becomes a causal limit.
+///   Words: causal none, top_left, bottom_right, offset, last_key; mask_polarity true_attends, true_hides; empty_row
+///     zero, nan; scores none, scaled, softcapped, biased, probabilities, mean_probabilities; semantics a profile of
+///     apply_semantics(), with is_causal; weights out_in (y = x·Wᵀ) or in_out. Scores are f32. A mask known when a
+///     shape is planned is used by value: one that hides nothing is dropped, a causal one becomes a causal limit.
 ///   com.microsoft's Attention and MultiHeadAttention: as ONNX Runtime's CPU provider has them, with the packed forms
 ///     that it leaves out. mask_filter_value is added to the scores of masked keys and hides none of them.
 struct OperatorDoc {

@@ -9,7 +9,6 @@
 namespace headway::testing {
 namespace {
 
-
 /// Shards run side by side under ctest.
 class Sweep : public ::testing::TestWithParam<int> {};
 
