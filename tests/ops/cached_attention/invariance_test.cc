@@ -148,8 +148,9 @@ TEST(CachedAttentionInvariant, ARowAloneIsTheRowInAnyBatch) {
 
 TEST(CachedAttentionInvariant, APrefillInChunksIsTheWholePrefill) {
   on_every_target([&](const std::string& target) {
-    for (const std::int64_t kv_heads : {1, 8}) {
+    for (const auto& [kv_heads, window] : {std::pair<std::int64_t, std::int64_t>{1, -1}, {8, -1}, {8, 301}}) {
       CachedShape shape;
+      shape.spec.window.left = window;
       shape.spec.batch_invariant = true;
       shape.spec.num_heads = 8;
       shape.spec.num_kv_heads = kv_heads;
