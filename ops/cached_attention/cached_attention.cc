@@ -19,7 +19,7 @@ namespace headway {
 
 struct CachedAttention::Impl {
   explicit Impl(const CachedAttentionSpec& given)
-      : spec(complete_spec(given)), geometry(spec, kernels.tile), workspace(spec, geometry, kernels.tile) {}
+      : spec(complete_spec(given)), geometry(spec, kernels.tile), workspace(spec, geometry) {}
 
   CachedAttentionSpec spec;
   CachedKernels kernels;

@@ -9,8 +9,6 @@
 namespace headway {
 namespace {
 
-// Rows of values 512 bytes apart fall into a few sets of the first-level cache (perf of `tiled`): packed ones do not.
-constexpr std::int64_t kPanelColumns = 128;
 constexpr std::int64_t kTaskBytes = 192 << 10;  // panels of a task: well inside the second-level cache
 constexpr int kInvariantTiles = 2;              // each keeps a panel for every level of the tree
 
@@ -22,8 +20,7 @@ CachedGeometry::CachedGeometry(const CachedAttentionSpec& spec, const AttentionT
       max_vectors(kernels.max_vectors),
       tile_lanes(std::int64_t{kernels.lanes} * kernels.max_vectors),
       min_split_keys(spec.batch_invariant ? kInvariantSpanKeys : kMinSplitKeys),
-      span_keys(spec.batch_invariant ? kInvariantSpanKeys : 0),
-      pack_value(*spec.value_head_dim >= kPanelColumns) {
+      span_keys(spec.batch_invariant ? kInvariantSpanKeys : 0) {
   const std::int64_t tile_bytes = 4 * tile_lanes * (spec.head_dim + *spec.value_head_dim);
   const int most = spec.batch_invariant ? kInvariantTiles : kMaxTiles;
   max_tiles = static_cast<int>(std::clamp<std::int64_t>(kTaskBytes / tile_bytes, 1, most));

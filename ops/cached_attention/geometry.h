@@ -40,7 +40,6 @@ struct CachedGeometry {
   int max_tiles;            // of a task, at most
   std::int64_t min_split_keys;
   std::int64_t span_keys;   // 0: the split's
-  bool pack_value;          // in panels, where values are packed at all
   std::int64_t state_rows;  // of split sequences, at most
   int fold_levels;          // of the tree inside a task
 

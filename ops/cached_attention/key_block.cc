@@ -11,33 +11,30 @@ bool runs_are_long(const HeadKeys& keys) {
   return keys.call.spec.cache_type == DataType::kF32 && (!cache.block_table || cache.key.dims[2] >= kMinRunKeys);
 }
 
-void gather_keys(const HeadKeys& keys, const KeyRange& range, const TileScratch& scratch, CachedKeyBlock* block) {
-  const CachedAttentionSpec& spec = keys.call.spec;
-  row_addresses(keys.places, keys.key, range.begin, range.end, scratch.addresses);
-  keys.call.kernels.rows.of(spec.cache_type)
+/// Rows of `tensor` to `to`, kGatherPadding floats apart.
+void gather(const HeadKeys& keys, const CacheTensor& tensor, const KeyRange& range, const TileScratch& scratch,
+            std::int64_t columns, float* to) {
+  row_addresses(keys.places, tensor, range.begin, range.end, scratch.addresses);
+  keys.call.kernels.rows.of(keys.call.spec.cache_type)
       .gather({.rows = scratch.addresses,
                .count = range.end - range.begin,
-               .columns = spec.head_dim,
-               .panel_columns = 0,
-               .to = scratch.key});
-  block->runs[0] = {range.begin, range.end, scratch.key, spec.head_dim};
+               .columns = columns,
+               .to = to,
+               .to_stride = columns + kGatherPadding});
+}
+
+void gather_keys(const HeadKeys& keys, const KeyRange& range, const TileScratch& scratch, CachedKeyBlock* block) {
+  const std::int64_t columns = keys.call.spec.head_dim;
+  gather(keys, keys.key, range, scratch, columns, scratch.key);
+  block->runs[0] = {range.begin, range.end, scratch.key, columns + kGatherPadding};
   block->run_count = 1;
 }
 
 void gather_values(const HeadKeys& keys, const KeyRange& range, const TileScratch& scratch, CachedKeyBlock* block) {
-  const CachedAttentionSpec& spec = keys.call.spec;
-  const std::int64_t width = keys.call.geometry.pack_value ? keys.call.kernels.tile.value_columns : 0;
-  row_addresses(keys.places, keys.value, range.begin, range.end, scratch.addresses);
-  keys.call.kernels.rows.of(spec.cache_type)
-      .gather({.rows = scratch.addresses,
-               .count = range.end - range.begin,
-               .columns = *spec.value_head_dim,
-               .panel_columns = width,
-               .to = scratch.value});
+  const std::int64_t columns = *keys.call.spec.value_head_dim;
+  gather(keys, keys.value, range, scratch, columns, scratch.value);
   block->value = scratch.value;
-  block->value_stride = *spec.value_head_dim;
-  block->panel_columns = width;
-  block->panel_stride = (range.end - range.begin) * width;
+  block->value_stride = columns + kGatherPadding;
 }
 
 }  // namespace
@@ -55,7 +52,6 @@ void read_key_block(const HeadKeys& keys, const KeyRange& range, const TileScrat
     if (block->run_count == 0) {
       block->value = reinterpret_cast<const float*>(keys.value.at(run));
       block->value_stride = keys.value.row_stride / kFloat;
-      block->panel_columns = block->panel_stride = 0;
     }
     block->runs[block->run_count++] = {begin, begin + run.count, reinterpret_cast<const float*>(keys.key.at(run)),
                                        keys.key.row_stride / kFloat};

@@ -28,8 +28,6 @@ struct CachedKeyBlock {
   int run_count;
   const float* value;  // of `begin`
   std::int64_t value_stride;
-  std::int64_t panel_columns;  // as in ContextTile
-  std::int64_t panel_stride;
 };
 
 /// Keys `range` of `keys`, which are one block at most.

@@ -210,12 +210,11 @@ void CachedQueryTile::add_block(const CachedKeyBlock& block) {
                              .maximum = state_.maximum,
                              .sum = state_.sum,
                              .rescale = scratch_.rescale});
-  const std::int64_t row_stride = block.panel_columns != 0 ? block.panel_columns : block.value_stride;
-  call.kernels.tile.context({.value = block.value + (keys.begin - block.begin) * row_stride,
+  call.kernels.tile.context({.value = block.value + (keys.begin - block.begin) * block.value_stride,
                              .key_stride = block.value_stride,
                              .columns = *call.spec.value_head_dim,
-                             .panel_columns = block.panel_columns,
-                             .panel_stride = block.panel_stride,
+                             .panel_columns = 0,
+                             .panel_stride = 0,
                              .vector_end = {keys.vector_end[0], keys.vector_end[1], keys.vector_end[2]},
                              .vectors = rows_.vectors,
                              .scores = scratch_.scores,

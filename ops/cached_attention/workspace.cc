@@ -5,8 +5,7 @@
 
 namespace headway {
 
-CachedWorkspace::CachedWorkspace(const CachedAttentionSpec& spec, const CachedGeometry& geometry,
-                                 const AttentionTileKernels& kernels)
+CachedWorkspace::CachedWorkspace(const CachedAttentionSpec& spec, const CachedGeometry& geometry)
     : value_head_dim_(*spec.value_head_dim), tile_lanes_(geometry.tile_lanes) {
   plans_ = layout_.shared<SequencePlan>(spec.max_batch + 1);
   maximum_ = layout_.shared<float>(geometry.state_rows);
@@ -22,8 +21,8 @@ CachedWorkspace::CachedWorkspace(const CachedAttentionSpec& spec, const CachedGe
   rescale_ = floats(lanes);
   bias_rows_ = floats(lanes * kBlock);
   bias_ = floats(kBlock * lanes);
-  key_ = floats(kBlock * spec.head_dim);
-  value_ = floats(kBlock * round_up(value_head_dim_, kernels.value_columns));
+  key_ = floats(kBlock * (spec.head_dim + kGatherPadding));
+  value_ = floats(kBlock * (value_head_dim_ + kGatherPadding));
   rows_ = floats(lanes * std::max(spec.head_dim, value_head_dim_));
   addresses_ = layout_.per_worker<const std::byte*>(kBlock);
   const std::int64_t states = geometry.fold_levels + 1;

@@ -17,6 +17,10 @@ namespace headway {
 inline constexpr std::int64_t kStreamSteps = 64;
 inline constexpr std::int64_t kStreamKeys = kStreamSteps * kKeyStreams;
 
+/// Floats between gathered rows beyond their own: rows a power of two apart fall into a few sets of the first-level
+/// cache.
+inline constexpr std::int64_t kGatherPadding = kCacheLineFloats;
+
 /// What a tile keeps from block to block: panels [.., tile_lanes].
 struct TilePanels {
   float* queries;                // [D, tile_lanes], scaled
@@ -34,8 +38,8 @@ struct TileScratch {
   float* rescale;               // [tile_lanes]
   float* bias_rows;             // [tile_lanes, key block]
   float* bias;                  // [key block, tile_lanes]
-  float* key;                   // [key block, D]
-  float* value;                 // [key block, Dv rounded up]
+  float* key;                   // [key block, D + kGatherPadding]
+  float* value;                 // [key block, Dv + kGatherPadding]
   float* rows;                  // [tile_lanes, max(D, Dv)]: rows of a type that the panel kernels do not know
   const std::byte** addresses;  // [key block]
 };
@@ -53,7 +57,7 @@ struct FewScratch {
 
 class CachedWorkspace {
  public:
-  CachedWorkspace(const CachedAttentionSpec& spec, const CachedGeometry& geometry, const AttentionTileKernels& kernels);
+  CachedWorkspace(const CachedAttentionSpec& spec, const CachedGeometry& geometry);
 
   std::size_t bytes(int workers) const { return layout_.bytes(workers); }
   SequencePlan* plans(std::byte* workspace) const { return plans_.in(workspace); }

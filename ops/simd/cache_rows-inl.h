@@ -6,7 +6,6 @@
 #define HEADWAY_OPS_SIMD_CACHE_ROWS_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -48,13 +47,8 @@ inline void NarrowRow(const float* from, float factor, std::byte* to, std::int64
 
 template <class Real>
 inline void Gather(const GatherRows& t) {
-  const std::int64_t width = t.panel_columns != 0 ? t.panel_columns : t.columns;
   for (std::int64_t r = 0; r < t.count; ++r) {
-    const Real* const from = reinterpret_cast<const Real*>(t.rows[r]);
-    float* to = t.to + r * width;
-    for (std::int64_t c = 0; c < t.columns; c += width, to += t.count * width) {
-      WidenElements(from + c, to, std::min(width, t.columns - c));
-    }
+    WidenElements(reinterpret_cast<const Real*>(t.rows[r]), t.to + r * t.to_stride, t.columns);
   }
 }
 

@@ -9,13 +9,13 @@
 
 namespace headway {
 
-/// Rows from anywhere to f32, as a dense matrix or in column panels as ContextTile (attention_tile.h) has them.
+/// Rows from anywhere to rows of f32.
 struct GatherRows {
   const std::byte* const* rows;  // [count]; innermost stride 1
   std::int64_t count;
   std::int64_t columns;
-  std::int64_t panel_columns;  // 0: to is [count, columns]; else [⌈columns / panel_columns⌉, count, panel_columns]
-  float* to;
+  float* to;               // [count, columns]
+  std::int64_t to_stride;  // floats between its rows
 };
 
 /// x[0, 2n) rotated by the angles whose cosines and sines are given, in place. Of a pair (a, b):
