@@ -162,13 +162,15 @@ class Driven {
   std::string drive(const Path& path, const Threads& threads) {
     const AttentionSpec& spec = problem_.spec();
     if (path.type != spec.type || !testing::refusal(path, spec).empty()) return "";
-    run(path, Threads::serial());
+    const testing::SimdCap cap(path.simd);
+    const Attention attention(spec, {path.implementation});
+    run(attention, Threads::serial());
     if (problem_.out.gaps_written()) return "wrote beside the output";
     if (problem_.scores.gaps_written()) return "wrote beside the scores";
     const testing::Comparison comparison = expected_->compare(args_, testing::rounds_weights(path));
     if (!comparison.ok()) return comparison.failure;
     const std::vector<float> out = elements(problem_.out), scores = elements(problem_.scores);
-    run(path, threads);
+    run(attention, threads);
     if (!same_bits(out, elements(problem_.out))) return "other output on two threads than on one";
     if (!same_bits(scores, elements(problem_.scores))) return "other scores on two threads than on one";
     return "";
@@ -184,10 +186,8 @@ class Driven {
     return testing::kAllLayouts[random_.below(static_cast<std::int64_t>(std::size(testing::kAllLayouts)))];
   }
 
-  void run(const Path& path, const Threads& threads) {
+  void run(const Attention& attention, const Threads& threads) {
     problem_.poison_outputs();
-    const testing::SimdCap cap(path.simd);
-    const Attention attention(problem_.spec(), {path.implementation});
     const AlignedBuffer workspace(attention.workspace_bytes(threads.workers()));
     // All ones is a NaN: scratch that is read before it is written shows.
     if (workspace.size_bytes() > 0) std::memset(workspace.data(), 0xff, workspace.size_bytes());
