@@ -102,6 +102,7 @@ std::unique_ptr<NodePlan> plan(const char* op, const NodeContext& node, const In
 Inferred infer(const char* op, const InferContext& node) {
   check_inputs(op, node, 1, 1);
   check_type(op, node, 0, kFloatTypes);
+  node.attributes.integer("axis", -1);  // of whatever rank the input is
   if (node.inputs[0].dims) axis_of(op, node.attributes, node.inputs[0].dims->size());
   return {like(node.inputs[0])};
 }

@@ -64,19 +64,31 @@ int gather_axis(const char* op, const NodeContext& node) {
   return normalised_axis(op, node.attributes.integer("axis", 0), static_cast<std::size_t>(node.inputs[0].dims.rank()));
 }
 
-/// Chosen elements of a list. What a list does not have is refused as in a run, which a fused graph may do without.
-std::optional<DimList> gathered_elements(const char* op, const InferContext& node) {
+/// Chosen elements of a list.
+std::optional<DimList> gathered_elements(const InferContext& node) {
   const ValueInfo& from = node.inputs[0];
   const ValueInfo& indices = node.inputs[1];
   if (!from.elements || !indices.elements || from.rank() != 1 || indices.rank() > 1) return std::nullopt;
   const auto length = static_cast<std::int64_t>(from.elements->size());
   DimList elements;
   for (const Dim& index : *indices.elements) {
-    if (!index.is_number()) return std::nullopt;
-    const std::int64_t at = checked(op, index.factor, length);
+    if (!index.is_number() || index.factor < -length || index.factor >= length) return std::nullopt;
+    const std::int64_t at = index.factor < 0 ? index.factor + length : index.factor;
     elements.push_back((*from.elements)[static_cast<std::size_t>(at)]);
   }
   return elements;
+}
+
+/// Refuses what a list does not have as a run does, which a fused graph may do without.
+void check_known_indices(const char* op, const InferContext& node) {
+  const DimList& data = *node.inputs[0].dims;
+  const ValueInfo& indices = node.inputs[1];
+  const bool known = indices.elements || (node.constants.size() > 1 && node.constants[1]);
+  if (data.size() != 1 || !data[0].is_number() || !known || indices.rank() > 1) return;
+  const DimList numbers = elements_of(op, node, 1, "indices").value_or(DimList());
+  for (const Dim& index : numbers) {
+    if (index.is_number()) checked(op, index.factor, data[0].factor);
+  }
 }
 
 Inferred infer_gather(const char* op, const InferContext& node) {
@@ -85,9 +97,10 @@ Inferred infer_gather(const char* op, const InferContext& node) {
   const auto& data = node.inputs[0].dims;
   const auto& indices = node.inputs[1].dims;
   const std::int64_t given = node.attributes.integer("axis", 0);
-  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = gathered_elements(op, node)};
+  ValueInfo out{.type = node.inputs[0].type, .dims = {}, .elements = gathered_elements(node)};
   if (!data) return {out};
   const int axis = normalised_axis(op, given, data->size());
+  check_known_indices(op, node);
   if (!indices) return {out};
   DimList dims(data->begin(), data->begin() + axis);
   dims.insert(dims.end(), indices->begin(), indices->end());

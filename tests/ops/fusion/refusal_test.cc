@@ -111,6 +111,21 @@ TEST_F(FusionRefusals, AxesThatDoNotExistAreNamed) {
                   "attribute 'axis' is a string, expected an integer");
 }
 
+/// A Squeeze without axes leaves any rank: the rule of the Softmax behind it read no axis then, and fusion did, which
+/// named no node.
+TEST_F(FusionRefusals, AttributesBehindAnOpenRankAreNamed) {
+  for (const char* const op : {"Softmax", "Transpose"}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", DataType::kF32, {"B", "S", "E"});
+    const ValueId open = graph.add_node("Squeeze", "open", {x});
+    const Attributes wrong{{"axis", std::string("last")}, {"perm", std::string("last")}};
+    graph.add_output("y", graph.add_node(op, "wrong", {open}, wrong));
+    const std::string text = refusal(graph, {{2, 3, 4}});
+    expect_contains(text, std::string("node 'wrong' (") + op + ")");
+    expect_contains(text, "is a string, expected");
+  }
+}
+
 Graph onnx_attention(std::vector<SymbolicDim> q, std::vector<SymbolicDim> kv, std::vector<SymbolicDim> mask,
                      std::int64_t opset = 23) {
   Graph graph;
