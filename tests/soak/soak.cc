@@ -2,14 +2,11 @@
 // several callers on a shared pool, for as long as it is told to. Every result must have the bits of the first run of
 // its shape, and memory must stay where it was after the first tenth of the time (a sanitizer keeps what was freed, so
 // there the growth is only printed). Exit 1 where not.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -18,6 +15,7 @@
 #include "headway/session.h"
 #include "tests/robustness/layer_graph.h"
 #include "tests/runtime/sanitizers.h"
+#include "tests/soak/resident_bytes.h"
 
 namespace headway::testing {
 namespace {
@@ -27,13 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCallers = 3;
 constexpr int kShapes = 64;              // for a plan cache of 4
 constexpr double kMaxGrowthBytes = 8e6;  // arenas of malloc, a thread each, settle late
-
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
 
 std::uint64_t hash_of(const ConstTensorView& view) {
   std::uint64_t hash = 0xcbf29ce484222325u;
