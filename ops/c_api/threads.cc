@@ -1,4 +1,6 @@
 // The C API's threads, memory and version.
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "ops/c_api/guarded.h"
@@ -10,11 +12,12 @@ using namespace headway::c_api;  // NOLINT
 const char* headway_version(void) { return version(); }
 
 void* headway_allocate(size_t bytes) {
-  constexpr std::align_val_t kAlignment{64};
-  return bytes == 0 ? nullptr : ::operator new(bytes, kAlignment, std::nothrow);
+  constexpr size_t kAlignment = 64;
+  if (bytes == 0 || bytes > SIZE_MAX - kAlignment) return nullptr;
+  return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-void headway_free(void* memory) { ::operator delete (memory, std::align_val_t{64}); }
+void headway_free(void* memory) { std::free(memory); }
 
 headway_status headway_threads_create_pool(int workers, headway_threads** threads) {
   return guarded([&] {

@@ -16,4 +16,8 @@ inline constexpr bool kAddressSanitizer = true;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
+/// How many of `cases` random ones to run: sanitized code takes ten times as long, and looks for faults that more cases
+/// of a kind show no better.
+constexpr int sanitized_share(int cases) { return kAddressSanitizer || kThreadSanitizer ? cases / 4 : cases; }
+
 }  // namespace headway::testing

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/simd/target.h"
+#include "tests/runtime/sanitizers.h"
 #include "tests/support/paths.h"
 #include "tests/support/random_attention.h"
 
@@ -13,13 +14,14 @@ namespace {
 class Sweep : public ::testing::TestWithParam<int> {};
 
 TEST_P(Sweep, RandomProblems) {
+  constexpr int kCases = sanitized_share(80);
   int compared = 0;
-  for (std::uint64_t n = 0; n < 80; ++n) {
-    compared += expect_all_paths(random_shape(1000 * static_cast<std::uint64_t>(GetParam()) + n));
+  for (int n = 0; n < kCases; ++n) {
+    compared += expect_all_paths(random_shape(static_cast<std::uint64_t>(1000 * GetParam() + n)));
     if (HasFailure()) return;
   }
-  // The reference and `tiled` on every target take all 80; a sweep whose paths refuse compares less and must fail.
-  EXPECT_GE(compared, 80 * (1 + static_cast<int>(simd_targets().size())));
+  // The reference and `tiled` on every target take all; a sweep whose paths refuse compares less and must fail.
+  EXPECT_GE(compared, kCases * (1 + static_cast<int>(simd_targets().size())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, Sweep, ::testing::Range(0, 8));

@@ -5,6 +5,7 @@
 
 #include "tests/ops/cached_attention/cached_case.h"
 #include "tests/ops/simd/tile_case.h"
+#include "tests/runtime/sanitizers.h"
 #include "tests/support/random_data.h"
 
 namespace headway::testing {
@@ -71,7 +72,7 @@ TEST(CachedAttentionRandom, EveryRowIsWithinItsBound) {
   double worst = 0;
   on_every_target([&](const std::string& target) {
     Random random(2026);
-    for (int n = 0; n < 400; ++n) {
+    for (int n = 0; n < sanitized_share(400); ++n) {
       const CachedShape shape = random_shape(random);
       CachedCase problem(shape);
       problem.run(Threads::openmp(1 + n % 3));
