@@ -8,7 +8,7 @@
 namespace headway {
 
 /// left = left + right. With m the larger maximum: sum and context are those of each, times exp(maximum − m). A state
-/// without keys (maximum the lowest float, all else 0) changes no bit of the other.
+/// without keys (maximum the lowest float, live and sum 0, the context anything) changes no bit of the other.
 struct FoldStates {
   std::int64_t rows;     // lanes of a panel: a multiple of the target's; 1 for fold_row
   std::int64_t columns;  // of the context

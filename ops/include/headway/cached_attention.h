@@ -32,7 +32,8 @@ struct CachedAttentionSpec {
   Window window;                              ///< around a token's position, both ends inclusive
   /// A row's bits then depend on its own query and keys alone: not on what else is in the batch, on paging, slots or
   /// how a prefill was cut into chunks, down to chunks of one token. Costs: keys of few rows are transposed before they
-  /// are multiplied, and contexts are added up every 256 keys.
+  /// are multiplied, and contexts are added up every 256 keys. Not held: the last bits of rows beside which NaN or
+  /// infinity lies in keys and values that are hidden from them.
   bool batch_invariant = false;
   // Bounds of the arguments, which book the workspace and decide nothing else.
   std::int64_t max_batch = 1;   ///< sequences of a call

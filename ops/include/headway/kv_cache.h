@@ -26,7 +26,7 @@ struct KvCache {
   ConstTensorView key_scale;    // of an i8 cache, which is not supported yet: absent
   ConstTensorView value_scale;  // of an i8 cache, which is not supported yet: absent
   ConstTensorView slots;        // [B] i32; absent: sequence b has slot b
-  ConstTensorView block_table;  // [B, n] i32; present: paged. Entries of positions that no query sees are not looked at
+  ConstTensorView block_table;  // [B, n] i32; present: paged. Entries beyond length and window are not looked at
   bool ring = false;            ///< the newest M positions are there, older ones are overwritten and seen by nobody
 };
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "tests/ops/cached_attention/cached_case.h"
 #include "tests/ops/matmul/allocation_counter.h"
@@ -44,6 +45,41 @@ TEST(CachedAttentionCall, KeysThatAMaskHidesDoNotLeakWhateverTheyHold) {
           EXPECT_TRUE(tokens > 1 || hidden > 0);
           problem.run(Threads::serial());
           ASSERT_EQ(problem.compare(), "") << target << ", " << tokens << " tokens";
+        }
+      }
+    }
+  });
+}
+
+// A whole split or span of them, whose state has no key at all.
+TEST(CachedAttentionCall, AStretchOfHiddenKeysDoesNotLeakWhateverItHolds) {
+  on_every_target([&](const std::string& target) {
+    for (const bool invariant : {false, true}) {
+      for (const std::int64_t tokens : {1, 20}) {
+        for (const auto& [begin, end] : {std::pair<int, int>{0, 300}, {128, 256}, {512, 513}, {50, 600}}) {
+          CachedShape shape = grouped({{1, tokens, 600}});
+          shape.spec.batch_invariant = invariant;
+          const std::unique_ptr<bool[]> mask(new bool[static_cast<std::size_t>(tokens * 600)]);
+          for (std::int64_t i = 0; i < tokens * 600; ++i) mask[i] = i % 600 < begin || i % 600 >= end;
+          std::vector<float> outs[2];
+          for (const bool bad : {false, true}) {
+            CachedCase problem(shape);
+            for (std::int64_t j = begin; bad && j < end; ++j) {
+              problem.write_key(0, j, 0, kNan);
+              problem.write_value(0, j, 1, kNan);
+            }
+            problem.run(Threads::serial());  // fills the query
+            const CachedAttention attention(problem.shape().spec);
+            const AlignedBuffer workspace(attention.workspace_bytes(1));
+            CachedAttentionArgs args = problem.args();
+            args.mask = view_of(static_cast<const bool*>(mask.get()), {tokens, 600});
+            attention.run(args, workspace.data(), Threads::serial());
+            outs[bad] = problem.out();
+          }
+          for (std::size_t i = 0; i < outs[0].size(); ++i) {
+            ASSERT_NEAR(outs[1][i], outs[0][i], 2e-6)
+                << target << ", " << tokens << " tokens, " << begin << " to " << end << ", element " << i;
+          }
         }
       }
     }

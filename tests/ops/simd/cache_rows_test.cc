@@ -113,7 +113,10 @@ TEST(SoftmaxStates, FoldWithTheSameBitsByRowsAndPanels) {
     maxima[1] = std::numeric_limits<float>::lowest();  // a state without keys on the left, and one on the right
     maxima[lanes + 2] = std::numeric_limits<float>::lowest();
     for (std::int64_t c = 0; c < columns; ++c) contexts[c * lanes + 1] = contexts[(columns + c) * lanes + 2] = 0;
-    sums[1] = sums[lanes + 2] = 0;
+    sums[1] = sums[lanes + 2] = live[1] = live[lanes + 2] = 0;
+    live[2] = live[lanes + 1] = 1;
+    // A hidden value that is NaN leaves the context of such a state one.
+    contexts[3 * lanes + 1] = contexts[(columns + 3) * lanes + 2] = std::numeric_limits<float>::quiet_NaN();
     std::vector<float> before(contexts.data(), contexts.data() + 2 * lanes * columns);
     // Rows first, from copies.
     std::vector<float> row_results;
