@@ -83,8 +83,13 @@ CaseSet model_cases(const std::string& folder, const json& manifest) {
     const std::string name = file.at("file").get<std::string>();
     const std::string stem = folder + "/" + name.substr(0, name.rfind(".onnx"));
     const auto pair = std::make_shared<ModelPair>(folder + "/" + name);
-    const std::int64_t layers =
-        file.value("softmax_nodes", std::int64_t{0}) + file.value("attention_nodes", std::int64_t{0});
+    std::int64_t layers = 0;
+    for (const char* const kind : {"softmax_nodes", "attention_nodes"}) {
+      constexpr std::int64_t kMaxNodes = 1 << 20;
+      const auto nodes = file.value(kind, std::int64_t{0});
+      require(nodes >= 0 && nodes <= kMaxNodes, name, " has ", kind, " of ", nodes, ", expected 0 to ", kMaxNodes);
+      layers += nodes;
+    }
     int number = 0;
     for (const json& set : file.at("sets")) {
       ++number;
