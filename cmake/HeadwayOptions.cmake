@@ -11,6 +11,7 @@ cmake_dependent_option(HEADWAY_ONNX "The importer of ONNX files, which the comma
 option(HEADWAY_FUZZ "The libFuzzer targets, for clang" OFF)
 option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)
+option(HEADWAY_UNITY "Tests and the command are compiled a folder at a time: half of the time for all, more for a change" OFF)
 set(HEADWAY_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -21,7 +21,7 @@ std::vector<double> convert(const ConstTensorView& view) {
   return out;
 }
 
-double difference(double got, double expected) {
+double value_difference(double got, double expected) {
   if (std::isfinite(got) && std::isfinite(expected)) return std::abs(got - expected);
   const bool same = got == expected || (std::isnan(got) && std::isnan(expected));
   return same ? 0 : std::numeric_limits<double>::infinity();
@@ -63,7 +63,7 @@ ValueComparison compare_values(const std::string& name, const ConstTensorView& g
   const std::vector<double> b = values_of(expected);
   ValueComparison comparison;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double error = difference(a[i], b[i]);
+    const double error = value_difference(a[i], b[i]);
     comparison.worst = std::max(comparison.worst, error);
     if (std::isfinite(b[i])) comparison.largest_expected = std::max(comparison.largest_expected, std::abs(b[i]));
     // An infinite error stays one, whatever the bound of an element that is not finite would be.

@@ -12,7 +12,7 @@
 namespace headway::testing {
 namespace {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
+constexpr float kHiddenMask = -std::numeric_limits<float>::infinity();
 
 CaseShape random_masks(std::uint64_t seed) {
   Random random(seed);
@@ -173,7 +173,7 @@ TEST(BiasSource, ReadsMasksOfAnyStride) {
   spec.head_dim = 1;
   spec.mask = MaskKind::kAdditive;
   std::vector<float> values(60);
-  for (std::size_t n = 0; n < values.size(); ++n) values[n] = n % 7 == 0 ? kHidden : static_cast<float>(n);
+  for (std::size_t n = 0; n < values.size(); ++n) values[n] = n % 7 == 0 ? kHiddenMask : static_cast<float>(n);
   AttentionArgs args;
   args.mask = view_of(static_cast<const float*>(values.data()), Dims{10, 6}).permuted({1, 0});
   std::vector<float> tile(60);

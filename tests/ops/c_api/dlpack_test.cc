@@ -1,3 +1,4 @@
+// Compiled alone: dlpack.h comes before our own header.
 // Where dlpack.h comes first, its DLTensor is what our functions take; where it does not, ours lies as it does.
 #include <cstdint>
 

@@ -10,8 +10,6 @@
 namespace headway::testing {
 namespace {
 
-constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8, kE = kH * kD;
-
 std::string refusal_at(const Graph& graph, const std::vector<Dims>& dims) {
   std::vector<TensorInfo> infos;
   for (const Dims& one : dims) infos.push_back({DataType::kF32, one, true});

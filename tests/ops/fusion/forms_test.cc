@@ -5,8 +5,6 @@
 namespace headway::testing {
 namespace {
 
-constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8;
-
 /// Queries, keys and values as [B, S, H, D] inputs.
 struct Qkv {
   ValueId q, k, v;
@@ -255,7 +253,6 @@ TEST(FusionForms, WeightsThatSomebodyReadsAreAnOutput) {
 
 TEST(FusionForms, TheWholeFrameIsOneLayer) {
   FusionCase c;
-  constexpr std::int64_t kE = kH * kD;
   const ValueId x = c.random_input("x", {kB, kS, kE});
   const auto projected = [&] {
     const ValueId y = c.op("Add", {c.op("MatMul", {x, c.weight({kE, kE})}), c.weight({kE})});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -16,6 +17,9 @@
 #include "tests/support/random_data.h"
 
 namespace headway::testing {
+
+// The sizes of most cases: batch, heads, length, head_dim, width.
+inline constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8, kE = kH * kD;
 
 inline constexpr float kLowestFill = std::numeric_limits<float>::lowest();
 inline constexpr float kInfiniteFill = -std::numeric_limits<float>::infinity();

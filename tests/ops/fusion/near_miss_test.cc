@@ -6,15 +6,15 @@
 namespace headway::testing {
 namespace {
 
-const Dims kHeads = {2, 3, 5, 8};
+const Dims kHeadDims = {2, 3, 5, 8};
 
 struct Parts {
   ValueId scores, v;
 };
 Parts parts(FusionCase* c) {
-  const ValueId q = c->random_input("q", kHeads);
-  const ValueId k = c->random_input("k", kHeads);
-  const ValueId v = c->random_input("v", kHeads);
+  const ValueId q = c->random_input("q", kHeadDims);
+  const ValueId k = c->random_input("k", kHeadDims);
+  const ValueId v = c->random_input("v", kHeadDims);
   return {c->op("MatMul", {q, c->transpose(k, {0, 1, 3, 2})}, {}, "scores"), v};
 }
 void expect_missed(FusionCase* c, const std::string& edge) {

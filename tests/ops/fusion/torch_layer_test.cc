@@ -5,12 +5,9 @@
 namespace headway::testing {
 namespace {
 
-constexpr std::int64_t kB = 2, kH = 3, kS = 5, kD = 8;
-
 /// torch.nn.MultiheadAttention over tokens [S, B, E]: one projection, its parts picked from an axis of three, heads
 /// joined with the batch and taken apart again. `parts_first`: the axis of three lies outside of the heads.
 ValueId torch_layer(FusionCase* c, ValueId tokens, bool parts_first, bool biased = true) {
-  constexpr std::int64_t kE = kH * kD;
   const ValueId all = c->op("Add", {c->op("MatMul", {tokens, c->weight({kE, 3 * kE})}), c->weight({3 * kE})});
   ValueId parts = kNoValue;
   if (parts_first) {
@@ -72,7 +69,6 @@ TEST(FusionTorchLayer, HeadsWhoseColumnsLieApartKeepTheirProjection) {
 /// averaged. A mask of padding, when there is one, is expanded over the heads, joined with the batch and added to one
 /// of pairs.
 void torch_layer_with_weights(FusionCase* c, bool masked, const std::vector<std::int64_t>& weights_dims) {
-  constexpr std::int64_t kE = kH * kD;
   const ValueId tokens = c->transpose(c->random_input("x", {kB, kS, kE}), {1, 0, 2});
   const auto heads = [&] {
     const ValueId y = c->op("Add", {c->op("MatMul", {tokens, c->weight({kE, kE})}), c->weight({kE})});

@@ -1,3 +1,4 @@
+// Compiled alone: it replaces operator new.
 // Replaces operator new of the whole test program; unarmed, it is malloc.
 #include "tests/ops/matmul/allocation_counter.h"
 

@@ -21,7 +21,7 @@
 namespace headway::testing {
 namespace {
 
-constexpr BFloat16 kPoison{0x7FC5};
+constexpr BFloat16 kPoisonBf16{0x7FC5};
 constexpr Zone kZone{"test", "test"};
 
 PackedMatmulSpec bf16(PackedMatmulSpec spec, const char* implementation = "") {
@@ -30,10 +30,10 @@ PackedMatmulSpec bf16(PackedMatmulSpec spec, const char* implementation = "") {
   return spec;
 }
 
-struct Problem {
-  explicit Problem(const PackedMatmulSpec& s, bool bias_given = true) : spec(s), with_bias(bias_given) {
+struct Bf16Problem {
+  explicit Bf16Problem(const PackedMatmulSpec& s, bool bias_given = true) : spec(s), with_bias(bias_given) {
     Random random(static_cast<std::uint64_t>(s.rows * 1000003 + s.columns * 1009 + s.depth));
-    x.assign(static_cast<std::size_t>(s.rows * s.x_stride), kPoison);
+    x.assign(static_cast<std::size_t>(s.rows * s.x_stride), kPoisonBf16);
     for (std::int64_t i = 0; i < s.rows; ++i) {
       for (std::int64_t k = 0; k < s.depth; ++k) {
         x[static_cast<std::size_t>(i * s.x_stride + k)] = to_bfloat16(random.normal());
@@ -49,7 +49,7 @@ struct Problem {
   ConstTensorView bias_view() const { return with_bias ? view_of(bias.data(), {spec.columns}) : ConstTensorView(); }
 
   std::vector<BFloat16> run(const PackedMatmul& matmul, const Threads& threads) const {
-    std::vector<BFloat16> y(static_cast<std::size_t>(spec.rows * spec.y_stride), kPoison);
+    std::vector<BFloat16> y(static_cast<std::size_t>(spec.rows * spec.y_stride), kPoisonBf16);
     const AlignedBuffer workspace(matmul.workspace_bytes(threads.workers()));
     if (workspace.size_bytes() > 0) std::memset(workspace.data(), 0xFF, workspace.size_bytes());
     matmul.run(x.data(), y.data(), workspace.data(), threads, nullptr, kZone);
@@ -66,7 +66,7 @@ bool same_bits(const std::vector<BFloat16>& a, const std::vector<BFloat16>& b) {
 }
 
 /// Largest error over |exact| · 2^-8 + the bound of the f32 sum: one rounding, and nothing else in bf16.
-double worst_ratio(const Problem& p, const std::vector<BFloat16>& y) {
+double worst_ratio(const Bf16Problem& p, const std::vector<BFloat16>& y) {
   double worst = 0;
   const std::int64_t step = std::max<std::int64_t>(1, p.spec.rows / 20);
   for (std::int64_t i = 0; i < p.spec.rows; ++i) {
@@ -88,7 +88,7 @@ double worst_ratio(const Problem& p, const std::vector<BFloat16>& y) {
       if (bound > 0) worst = std::max(worst, std::abs(got - sum) / bound);
     }
     for (std::int64_t n = p.spec.columns; n < p.spec.y_stride; ++n) {
-      EXPECT_EQ(y[static_cast<std::size_t>(i * p.spec.y_stride + n)].bits, kPoison.bits) << "gap of row " << i;
+      EXPECT_EQ(y[static_cast<std::size_t>(i * p.spec.y_stride + n)].bits, kPoisonBf16.bits) << "gap of row " << i;
     }
   }
   return worst;
@@ -109,7 +109,7 @@ TEST(PackedMatmulBf16, MatchesDoubleAtEveryEdge) {
   for (PackedMatmulSpec spec : specs) {
     spec.x_stride += random.below(3) * 5;
     spec.y_stride += random.below(3) * 16;
-    const Problem p(bf16(spec), random.chance(0.7));
+    const Bf16Problem p(bf16(spec), random.chance(0.7));
     for (const int onednn : {0, 1}) {
       if (onednn == 1 && (spec.depth == 0 || spec.depth % 32 != 0 || !has_onednn())) continue;
       const PackedMatmul matmul(bf16(spec, onednn == 1 ? "onednn" : "highway"), p.weight_view(), p.bias_view());
@@ -126,7 +126,7 @@ TEST(PackedMatmulBf16, SameBitsOnAnyThreads) {
   for (const PackedMatmulSpec& spec :
        {PackedMatmulSpec{600, 400, 64, 64, 416}, PackedMatmulSpec{1, 1000, 196, 196, 1000},
         PackedMatmulSpec{197, 768, 96, 103, 784}}) {
-    const Problem p(bf16(spec));
+    const Bf16Problem p(bf16(spec));
     for (const char* implementation : {"highway", ""}) {
       const PackedMatmul matmul(bf16(spec, implementation), p.weight_view(), p.bias_view());
       const std::vector<BFloat16> expected = p.run(matmul, Threads::serial());
@@ -141,7 +141,7 @@ TEST(PackedMatmulBf16, SameBitsOnAnyThreads) {
 
 TEST(PackedMatmulBf16, AllocatesNothingOnceWarm) {
   for (const std::int64_t rows : {1, 300}) {
-    const Problem p(bf16({rows, 400, 64, 64, 432}));
+    const Bf16Problem p(bf16({rows, 400, 64, 64, 432}));
     for (const char* implementation : {"highway", ""}) {
       const PackedMatmul matmul(bf16(p.spec, implementation), p.weight_view(), p.bias_view());
       const AlignedBuffer workspace(matmul.workspace_bytes(1));
@@ -162,7 +162,7 @@ TEST(PackedMatmulBf16, HighwayOnEveryTarget) {
     for (const PackedMatmulSpec& spec :
          {PackedMatmulSpec{1, 131, 300, 305, 140}, PackedMatmulSpec{9, 131, 300, 305, 140},
           PackedMatmulSpec{131, 50, 129, 129, 50}, PackedMatmulSpec{150, 700, 129, 129, 700}}) {
-      const Problem p(bf16(spec, "highway"));
+      const Bf16Problem p(bf16(spec, "highway"));
       const PackedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
       EXPECT_LE(worst_ratio(p, p.run(matmul, Threads::serial())), 1) << target;
       expect_contains(matmul.explain(), target + ", bf16 widened to f32");
@@ -177,7 +177,7 @@ TEST(PackedMatmulBf16, IsTheF32ProductRounded) {
   constexpr std::pair<std::int64_t, std::int64_t> kShapes[] = {{1, 300},   {7, 300},  {40, 300},
                                                                {300, 300}, {7, 2200}, {131, 2200}};
   for (const auto& [rows, depth] : kShapes) {
-    const Problem p(bf16({rows, 250, depth, depth, 250}, "highway"));
+    const Bf16Problem p(bf16({rows, 250, depth, depth, 250}, "highway"));
     std::vector<float> x, weight, bias, y(static_cast<std::size_t>(rows * 250));
     for (const BFloat16 v : p.x) x.push_back(widen(v));
     for (const BFloat16 v : p.weight) weight.push_back(widen(v));
@@ -194,10 +194,10 @@ TEST(PackedMatmulBf16, IsTheF32ProductRounded) {
 
 TEST(PackedMatmulBf16, SaysWhichAndWhy) {
   const auto explained = [](std::int64_t rows) {
-    const Problem p(bf16({rows, 64, 64, 64, 64}));
+    const Bf16Problem p(bf16({rows, 64, 64, 64, 64}));
     return PackedMatmul(p.spec, p.weight_view(), p.bias_view()).explain();
   };
-  const Problem odd(bf16({64, 64, 63, 63, 64}));
+  const Bf16Problem odd(bf16({64, 64, 63, 63, 64}));
   expect_contains(PackedMatmul(odd.spec, odd.weight_view(), odd.bias_view()).explain(), "multiple of 32, not 63");
   expect_contains(error_of([&] { PackedMatmul(bf16(odd.spec, "onednn"), odd.weight_view(), odd.bias_view()); },
                            ErrorCode::kUnsupported),
@@ -217,7 +217,7 @@ TEST(PackedMatmulBf16, SaysWhichAndWhy) {
 }
 
 TEST(PackedMatmulBf16, RefusesAMixture) {
-  const Problem p(bf16({4, 6, 8, 8, 6}));
+  const Bf16Problem p(bf16({4, 6, 8, 8, 6}));
   const std::vector<float> weight(48), bias(6);
   expect_contains(error_of([&] {
                     PackedMatmul(p.spec, view_of(weight.data(), {6, 8}), {});

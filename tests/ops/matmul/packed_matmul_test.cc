@@ -49,8 +49,8 @@ struct Problem {
   std::vector<float> run(const PackedMatmul& matmul, const Threads& threads) const {
     std::vector<float> y(static_cast<std::size_t>(spec.rows * spec.y_stride), kPoison);
     const AlignedBuffer workspace(matmul.workspace_bytes(threads.workers()));
-    static constexpr Zone kZone{"test", "test"};
-    matmul.run(x.data(), y.data(), workspace.data(), threads, nullptr, kZone);
+    static constexpr Zone kTestZone{"test", "test"};
+    matmul.run(x.data(), y.data(), workspace.data(), threads, nullptr, kTestZone);
     return y;
   }
 

@@ -42,7 +42,7 @@ void expect_matches(const LayerShape& shape, const Threads& threads = Threads::o
   expect_matches_in(DataType::kBF16, shape, threads);
 }
 
-LayerShape plain() {
+LayerShape plain_shape() {
   LayerShape shape;
   shape.spec.batch = 2;
   shape.spec.query_len = 37;
@@ -53,7 +53,7 @@ LayerShape plain() {
 }
 
 TEST(LayerOptions, SelfAttention) {
-  LayerShape shape = plain();
+  LayerShape shape = plain_shape();
   for (const bool self : {false, true}) {
     for (const bool biases : {false, true}) {
       shape.spec.self_attention = self;
@@ -67,7 +67,7 @@ TEST(LayerOptions, SelfAttention) {
 TEST(LayerOptions, WidthsOfWholeTiles) {
   for (const std::int64_t width : {64, 128, 192}) {
     for (const std::int64_t rows : {1, 9, 70}) {
-      LayerShape shape = plain();
+      LayerShape shape = plain_shape();
       shape.spec.embed_dim = width;
       shape.spec.num_heads = width / 32;
       shape.spec.key_len = shape.spec.query_len = rows;
@@ -81,7 +81,7 @@ TEST(LayerOptions, WidthsOfWholeTiles) {
 
 TEST(LayerOptions, HeadCounts) {
   for (const std::int64_t heads : {1, 2, 3, 6, 8, 12, 16, 48}) {
-    LayerShape shape = plain();
+    LayerShape shape = plain_shape();
     shape.spec.num_heads = heads;
     shape.spec.self_attention = true;
     expect_matches(shape);
@@ -89,7 +89,7 @@ TEST(LayerOptions, HeadCounts) {
 }
 
 TEST(LayerOptions, CrossAttentionWithOtherWidths) {
-  LayerShape shape = plain();
+  LayerShape shape = plain_shape();
   shape.spec.key_len = 19;
   shape.spec.kdim = 7;
   shape.spec.vdim = 130;
@@ -98,7 +98,7 @@ TEST(LayerOptions, CrossAttentionWithOtherWidths) {
 
 TEST(LayerOptions, GroupedHeadsAndValueWidth) {
   for (const std::int64_t kv_heads : {1, 2, 4}) {
-    LayerShape shape = plain();
+    LayerShape shape = plain_shape();
     shape.spec.num_kv_heads = kv_heads;
     shape.spec.head_dim = 20;
     shape.spec.value_head_dim = 9;
@@ -113,7 +113,7 @@ TEST(LayerOptions, AppendedKeys) {
   for (const bool bias_kv : {false, true}) {
     for (const bool zero : {false, true}) {
       for (const bool self : {false, true}) {
-        LayerShape shape = plain();
+        LayerShape shape = plain_shape();
         shape.bias_kv = bias_kv;
         shape.spec.add_zero_attention = zero;
         shape.spec.self_attention = self;
@@ -131,7 +131,7 @@ TEST(LayerOptions, MasksOfEveryRankAndKind) {
   for (const MaskKind mask : {MaskKind::kNone, MaskKind::kBool, MaskKind::kAdditive}) {
     for (const MaskKind key_mask : {MaskKind::kNone, MaskKind::kBool, MaskKind::kAdditive}) {
       for (const int rank : {2, 3, 4}) {
-        LayerShape shape = plain();
+        LayerShape shape = plain_shape();
         shape.spec.mask = mask;
         shape.spec.key_mask = key_mask;
         shape.spec.mask_polarity = rank == 2 ? MaskPolarity::kTrueHides : MaskPolarity::kTrueAttends;
@@ -146,7 +146,7 @@ TEST(LayerOptions, Layouts) {
   for (const bool sequence_first : {false, true}) {
     for (const bool padded : {false, true}) {
       for (const bool appended : {false, true}) {
-        LayerShape shape = plain();
+        LayerShape shape = plain_shape();
         shape.spec.key_len = 21;
         shape.sequence_first = sequence_first;
         shape.padded_rows = padded;
@@ -161,7 +161,7 @@ TEST(LayerOptions, EveryScoresOutput) {
   for (const ScoresOutput output : {ScoresOutput::kScaled, ScoresOutput::kSoftcapped, ScoresOutput::kBiased,
                                     ScoresOutput::kProbabilities, ScoresOutput::kMeanProbabilities}) {
     for (const EmptyRow empty : {EmptyRow::kZero, EmptyRow::kNan}) {
-      LayerShape shape = plain();
+      LayerShape shape = plain_shape();
       shape.spec.scores_output = output;
       shape.spec.softcap = 3;
       shape.spec.mask = MaskKind::kBool;
@@ -174,7 +174,7 @@ TEST(LayerOptions, EveryScoresOutput) {
 }
 
 TEST(LayerOptions, LengthsAndOffsets) {
-  LayerShape shape = plain();
+  LayerShape shape = plain_shape();
   shape.spec.key_lengths = true;
   shape.lengths = {5, 37};
   expect_matches(shape);
@@ -186,7 +186,7 @@ TEST(LayerOptions, LengthsAndOffsets) {
 TEST(LayerOptions, EmptyAndTinySizes) {
   for (const std::int64_t batch : {0, 1}) {
     for (const std::int64_t length : {0, 1, 2}) {
-      LayerShape shape = plain();
+      LayerShape shape = plain_shape();
       shape.spec.batch = batch;
       shape.spec.query_len = length;
       shape.spec.key_len = length;
@@ -197,7 +197,7 @@ TEST(LayerOptions, EmptyAndTinySizes) {
 
 TEST(LayerOptions, QueriesWithoutKeys) {
   for (const bool zero_attention : {false, true}) {
-    LayerShape shape = plain();
+    LayerShape shape = plain_shape();
     shape.spec.query_len = 5;
     shape.spec.key_len = 0;
     shape.spec.add_zero_attention = zero_attention;

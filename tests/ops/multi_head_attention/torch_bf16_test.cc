@@ -92,7 +92,7 @@ double largest_value(const TorchLayer& layer) {
   return largest;
 }
 
-double ratio_of(double got, double exact, double bound) {
+double share_of_bound(double got, double exact, double bound) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
   return std::isfinite(got) ? std::abs(got - exact) / bound : std::numeric_limits<double>::infinity();
 }
@@ -116,11 +116,11 @@ Worst compare(const TorchLayer& f32, const std::vector<BFloat16>& out, const std
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const double bound = numerical_bound::kBf16Rounding * (std::abs(exact_out[i]) + spread[i % spread.size()]);
-    worst.out = std::max(worst.out, ratio_of(static_cast<double>(widen(out[i])), exact_out[i], bound));
+    worst.out = std::max(worst.out, share_of_bound(static_cast<double>(widen(out[i])), exact_out[i], bound));
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double bound = numerical_bound::kBf16Rounding * kBf16ScoreBound * (1 + std::abs(exact_scores[i]));
-    worst.scores = std::max(worst.scores, ratio_of(static_cast<double>(scores[i]), exact_scores[i], bound));
+    worst.scores = std::max(worst.scores, share_of_bound(static_cast<double>(scores[i]), exact_scores[i], bound));
   }
   return worst;
 }

@@ -25,7 +25,7 @@ std::vector<BFloat16> narrowed(const std::vector<float>& x) {
 
 /// Calls use() under every SIMD target of this CPU.
 template <class Use>
-void on_every_target(Use use) {
+void with_targets(Use use) {
   for (const std::string& target : simd_targets()) {
     cap_simd_target(target);
     SCOPED_TRACE(target);
@@ -37,7 +37,7 @@ void on_every_target(Use use) {
 TEST(Bf16, EveryPatternWidensExactlyAndComesBack) {
   std::vector<BFloat16> all;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) all.push_back({static_cast<std::uint16_t>(bits)});
-  on_every_target([&] {
+  with_targets([&] {
     std::vector<float> wide(all.size());
     bf16_kernels().widen(all.data(), wide.data(), static_cast<std::int64_t>(all.size()));
     const std::vector<BFloat16> back = narrowed(wide);
@@ -68,7 +68,7 @@ TEST(Bf16, RoundsToNearestAndTiesToEven) {
       expected.push_back(rounded);
     }
   }
-  on_every_target([&] {
+  with_targets([&] {
     const std::vector<BFloat16> y = narrowed(x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       ASSERT_EQ(y[i].bits, expected[i]) << x[i];
@@ -81,7 +81,7 @@ TEST(Bf16, NanStaysNanWithItsSign) {
   const std::vector<float> x = {from_bits(0x7F800001), from_bits(0x7FFFFFFF), from_bits(0xFF800001),
                                 from_bits(0xFFFFFFFF), from_bits(0x7FC00000), from_bits(0x7F80FFFF),
                                 from_bits(0x7FBFFFFF), from_bits(0xFFFF8000)};
-  on_every_target([&] {
+  with_targets([&] {
     const std::vector<BFloat16> y = narrowed(x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_TRUE(std::isnan(widen(y[i]))) << i;
@@ -93,7 +93,7 @@ TEST(Bf16, NanStaysNanWithItsSign) {
 TEST(Bf16, ScalesWithOneRounding) {
   std::vector<BFloat16> x;
   for (std::uint32_t bits = 0; bits < 65536; bits += 7) x.push_back({static_cast<std::uint16_t>(bits)});
-  on_every_target([&] {
+  with_targets([&] {
     for (const float scale : {1.0f, 0.25f, -0.3f, 0.0f}) {
       std::vector<BFloat16> y(x.size());
       bf16_kernels().scale(x.data(), scale, y.data(), static_cast<std::int64_t>(x.size()));
@@ -108,7 +108,7 @@ TEST(Bf16, ScalesWithOneRounding) {
 
 /// Lengths around every vector, from and to odd places; neighbours stay as they were.
 TEST(Bf16, EveryLengthAndNothingBeyondIt) {
-  on_every_target([&] {
+  with_targets([&] {
     for (std::int64_t n = 0; n <= 67; ++n) {
       for (const std::size_t start : {1u, 3u}) {
         std::vector<BFloat16> half(80, BFloat16{0x1234});

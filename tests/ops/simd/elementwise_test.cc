@@ -19,7 +19,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Runs `test` once a target.
-void on_every_target(const std::function<void(const ElementwiseKernels&)>& test) {
+void with_elementwise_kernels(const std::function<void(const ElementwiseKernels&)>& test) {
   for (const std::string& target : simd_targets()) {
     SCOPED_TRACE(target);
     cap_simd_target(target);
@@ -55,7 +55,7 @@ const Function kFunctions[] = {
 };
 
 TEST(ElementwiseKernels, FunctionsKeepTheirBounds) {
-  on_every_target([](const ElementwiseKernels& kernels) {
+  with_elementwise_kernels([](const ElementwiseKernels& kernels) {
     for (const Function& f : kFunctions) {
       std::vector<float> x, y(200001);
       for (std::size_t i = 0; i < y.size(); ++i) {
@@ -81,7 +81,7 @@ TEST(ElementwiseKernels, FunctionsKeepTheirBounds) {
 }
 
 TEST(ElementwiseKernels, EdgesAndLengths) {
-  on_every_target([](const ElementwiseKernels& kernels) {
+  with_elementwise_kernels([](const ElementwiseKernels& kernels) {
     const auto value = [&](UnaryKernel kernel, float x) {
       float y = -77;
       kernel(&x, &y, 1);
@@ -125,7 +125,7 @@ TEST(ElementwiseKernels, EdgesAndLengths) {
 }
 
 TEST(ElementwiseKernels, BinaryRowsOfAllSteps) {
-  on_every_target([](const ElementwiseKernels& kernels) {
+  with_elementwise_kernels([](const ElementwiseKernels& kernels) {
     Random random(5);
     std::vector<float> a(36), b(36);
     for (float& v : a) v = random.normal();

@@ -101,7 +101,7 @@ double worst_over_bound(const NormKernels& kernels, const std::vector<float>& x,
   return worst;
 }
 
-void on_every_target(const std::function<void(const NormKernels&)>& test) {
+void with_norm_kernels(const std::function<void(const NormKernels&)>& test) {
   for (const std::string& target : simd_targets()) {
     SCOPED_TRACE(target);
     cap_simd_target(target);
@@ -113,7 +113,7 @@ void on_every_target(const std::function<void(const NormKernels&)>& test) {
 constexpr std::size_t kWidths[] = {1, 2, 7, 8, 9, 768, 1024, 32768};
 
 TEST(NormKernels, AConstantRowGivesExactlyItsBias) {
-  on_every_target([](const NormKernels& kernels) {
+  with_norm_kernels([](const NormKernels& kernels) {
     for (const std::size_t n : kWidths) {
       for (const float constant : {1000.7f, 100000.1f, -0.1f, 1e-30f, 1e-42f, 3e38f, -3e38f}) {
         const std::vector<float> x(n, constant), scale(n, 1.7f), bias(n, 0.3f);
@@ -131,7 +131,7 @@ TEST(NormKernels, AConstantRowGivesExactlyItsBias) {
 
 TEST(NormKernels, RowsFarFromZeroKeepTheirDigits) {
   double worst = 0;
-  on_every_target([&](const NormKernels& kernels) {
+  with_norm_kernels([&](const NormKernels& kernels) {
     for (const std::size_t n : kWidths) {
       for (const auto& [mean, std] : {std::pair(100.0f, 0.01f),
                                       {1000.7f, 1.0f},
@@ -155,7 +155,7 @@ TEST(NormKernels, RowsFarFromZeroKeepTheirDigits) {
 }
 
 TEST(NormKernels, AnElementFarFromAllOthersIsNoReferencePoint) {
-  on_every_target([](const NormKernels& kernels) {
+  with_norm_kernels([](const NormKernels& kernels) {
     for (const std::size_t n : {7, 768, 32768}) {
       for (const std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
         Random random(9);
@@ -170,7 +170,7 @@ TEST(NormKernels, AnElementFarFromAllOthersIsNoReferencePoint) {
 }
 
 TEST(NormKernels, SquaresOutsideOfF32AreTakenInF64) {
-  on_every_target([](const NormKernels& kernels) {
+  with_norm_kernels([](const NormKernels& kernels) {
     for (const std::size_t n : {2, 7, 9, 768}) {
       for (const float size : {1e20f, 1.5e38f, 1e-25f, 1e-40f}) {
         for (const bool rms : {false, true}) {

@@ -1,3 +1,4 @@
+// Compiled alone: it declares malloc itself.
 // The replaced allocator: glibc's own under the names that glibc keeps for replacements like this one.
 #include "tests/runtime/exec/allocation_counter.h"
 

@@ -24,7 +24,7 @@ bool small_inputs(const Graph& graph, std::vector<TensorInfo>* infos) {
   return true;
 }
 
-class Mutations : public testing::Test {
+class Mutations : public ::testing::Test {
  protected:
   Mutations() { register_ops(&registry_); }
 

@@ -155,7 +155,7 @@ TEST(HostileFiles, BoolThatIsNeither) {
 }
 
 TEST(HostileFiles, NotAFile) {
-  for (const std::string& path : {std::string("/nonexistent/x.safetensors"), testing::TempDir(), std::string("")}) {
+  for (const std::string& path : {std::string("/nonexistent/x.safetensors"), ::testing::TempDir(), std::string("")}) {
     try {
       SafetensorsFile::open(path);
       ADD_FAILURE() << path;

@@ -156,7 +156,7 @@ TEST(Safetensors, ImpossiblePlacesAreIoErrors) {
       EXPECT_EQ(error.code(), ErrorCode::kIo);
     }
   }
-  EXPECT_THROW(write_safetensors(testing::TempDir(), {}), Error);
+  EXPECT_THROW(write_safetensors(::testing::TempDir(), {}), Error);
 }
 
 TEST(Safetensors, AnyBytesCanBeWrittenTheSameWay) {

@@ -25,8 +25,8 @@ std::vector<float> load_halves(const CommandFolder& folder, const std::string& n
 }
 
 /// A layer of E = 8 with weights and inputs that bf16 has exactly, in both types.
-struct Layer {
-  Layer() {
+struct Bf16Layer {
+  Bf16Layer() {
     for (const auto& [name, dims, seed] : {std::tuple("in_proj_weight", Dims{24, 8}, 1),
                                            {"in_proj_bias", Dims{24}, 2},
                                            {"out_proj.weight", Dims{8, 8}, 3},
@@ -57,7 +57,7 @@ constexpr const char* kLine = "attend --weights w --input in --heads 2 --threads
 
 TEST(AttendBf16, WritesBf16OutputAndF32Weights) {
   const CommandFolder folder;
-  const Layer layer;
+  const Bf16Layer layer;
   layer.save_as(folder, false);
   ASSERT_EQ(folder.run(std::string(kLine) + "--out exact").exit_code, 0);
   layer.save_as(folder, true);
@@ -80,7 +80,7 @@ TEST(AttendBf16, WritesBf16OutputAndF32Weights) {
 
 TEST(AttendBf16, CheckFailsBeyondTheBound) {
   const CommandFolder folder;
-  const Layer layer;
+  const Bf16Layer layer;
   layer.save_as(folder, true);
   ASSERT_EQ(folder.run(std::string(kLine) + "--out out --no-weights").exit_code, 0);
   // Its own output, as bf16, is right to the bit; shifted by more than 2^-6 of 10 it is not.
@@ -95,7 +95,7 @@ TEST(AttendBf16, CheckFailsBeyondTheBound) {
 
 TEST(AttendBf16, TypesAreNotMixed) {
   const CommandFolder folder;
-  const Layer layer;
+  const Bf16Layer layer;
   layer.save_as(folder, true, {"query"});
   expect_refused(folder, kLine, "query is f32, expected bf16 as the weights are");
   layer.save_as(folder, false, {"query"});

@@ -8,11 +8,11 @@ namespace {
 
 constexpr NodeRun kAllInputs{.first_constant = SIZE_MAX};
 
-Tensor as_type(const Tensor& tensor, DataType type) { return numbers(type, tensor.dims(), as_doubles(tensor)); }
+Tensor narrowed(const Tensor& tensor, DataType type) { return numbers(type, tensor.dims(), as_doubles(tensor)); }
 
 /// Numbers of the type, as f32.
 Tensor random_of(DataType type, const Dims& dims, Random* random) {
-  return as_type(as_type(random_tensor(dims, random), type), DataType::kF32);
+  return narrowed(narrowed(random_tensor(dims, random), type), DataType::kF32);
 }
 
 std::vector<Tensor> inputs_in(DataType type, DataType value_type, DataType mask_type, const std::vector<Dims>& dims) {
@@ -27,7 +27,7 @@ std::vector<Tensor> inputs_in(DataType type, DataType value_type, DataType mask_
       for (const double v : as_doubles(wide)) bits.push_back(v > -0.7 ? 1 : 0);
       inputs.push_back(numbers(own, dims[i], bits));
     } else {
-      inputs.push_back(as_type(wide, own));
+      inputs.push_back(narrowed(wide, own));
     }
   }
   return inputs;
@@ -78,7 +78,7 @@ TEST(NarrowAttention, IsF32AttentionRoundedOnce) {
         std::vector<Tensor> narrow = inputs_in(type, type, mask, form.dims);
         std::vector<Tensor> wide;
         for (const Tensor& tensor : narrow) {
-          wide.push_back(as_type(tensor, tensor.type() == DataType::kBool ? DataType::kBool : DataType::kF32));
+          wide.push_back(narrowed(tensor, tensor.type() == DataType::kBool ? DataType::kBool : DataType::kF32));
         }
         const auto expected = run_node("onnx.Attention", std::move(wide), form.attributes, options);
         const auto got = run_node("onnx.Attention", std::move(narrow), form.attributes, options);
@@ -96,7 +96,7 @@ TEST(NarrowAttention, ValuesMayHaveAnotherTypeThanQueries) {
                                          {DataType::kF32, DataType::kF16},
                                          {DataType::kBF16, DataType::kF16}}) {
     std::vector<Tensor> narrow = inputs_in(type, value_type, type, dims), wide;
-    for (const Tensor& tensor : narrow) wide.push_back(as_type(tensor, DataType::kF32));
+    for (const Tensor& tensor : narrow) wide.push_back(narrowed(tensor, DataType::kF32));
     const auto expected = run_node("onnx.Attention", std::move(wide), {}, kAllInputs);
     const auto got = run_node("onnx.Attention", std::move(narrow), {}, kAllInputs);
     EXPECT_EQ(got[0].type(), type);

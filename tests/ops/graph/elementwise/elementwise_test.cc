@@ -1,19 +1,17 @@
 // Elementwise operators: every kind in every type, broadcasting, and what happens where C++ leaves it undefined.
 #include <limits>
 
+#include "tests/ops/graph/elementwise/float_values.h"
 #include "tests/ops/graph/run_node.h"
 
 namespace headway::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr auto kLowest64 = std::numeric_limits<std::int64_t>::min();
 constexpr auto kHighest64 = std::numeric_limits<std::int64_t>::max();
 
 const DataType kNumbers[] = {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16,
                              DataType::kI8,  DataType::kU8,  DataType::kI32, DataType::kI64};
-const DataType kFloats[] = {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16};
 
 Tensor two(const char* op, Tensor a, Tensor b, const Attributes& attributes = {}) {
   return run_on(op, list(std::move(a), std::move(b)), attributes);

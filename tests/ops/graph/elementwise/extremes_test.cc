@@ -2,14 +2,11 @@
 #include <limits>
 
 #include "ops/simd/target.h"
+#include "tests/ops/graph/elementwise/float_values.h"
 #include "tests/ops/graph/run_node.h"
 
 namespace headway::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-const DataType kFloats[] = {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16};
 
 struct Extreme {
   const char* op;

@@ -1,13 +1,11 @@
 // Comparisons, logic, Where, Clip and Cast, in every type and at the edges of what a type holds.
 #include <limits>
 
+#include "tests/ops/graph/elementwise/float_values.h"
 #include "tests/ops/graph/run_node.h"
 
 namespace headway::testing {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const DataType kAll[] = {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16, DataType::kI8,
                          DataType::kU8,  DataType::kI32, DataType::kI64, DataType::kBool};
