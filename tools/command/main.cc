@@ -1,3 +1,4 @@
+// Compiled alone: headway_fuzz has the other files without it.
 // The headway command: parses the line, runs the subcommand, turns errors into one line and an exit code. Knows nothing
 // of what subcommands do.
 #include <CLI/CLI.hpp>
