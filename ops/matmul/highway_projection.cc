@@ -107,7 +107,7 @@ class HighwayProjection final : public Projection {
   const T* weights() const { return reinterpret_cast<const T*>(packed_->weights.data()); }
   const float* bias() const { return reinterpret_cast<const float*>(packed_->bias.data()); }
 
-  PackedMatmulSpec spec_;
+  PlannedMatmulSpec spec_;
   PackedGemmKernels kernels_;
   std::shared_ptr<const Packed> packed_;
   std::int64_t row_block_ = 1;

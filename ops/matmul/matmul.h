@@ -13,9 +13,10 @@
 
 namespace headway {
 
-/// Weights of one projection, packed at construction into column chunks that are computed as independent tasks: the
-/// split depends on (M, N, K) alone, so the bits do not depend on the number of threads.
-struct PackedMatmulSpec {
+/// Weights of one projection for a fixed number of rows, packed at construction into column chunks that are computed as
+/// independent tasks: the split depends on (M, N, K) alone, so the bits do not depend on the number of threads.
+/// headway/packed_matmul.h is the public one, for any number of rows.
+struct PlannedMatmulSpec {
   std::int64_t rows = 0;            ///< M
   std::int64_t columns = 0;         ///< N
   std::int64_t depth = 0;           ///< K
@@ -30,15 +31,15 @@ struct MatmulTile {
   std::int64_t row, rows, column, columns;
 };
 
-class PackedMatmul {
+class PlannedMatmul {
  public:
   /// `weight` is [N, K] as y = x·Wᵀ has it, any strides; `bias` is [N] or absent. Both are of spec.type and copied.
   /// `same` is a product with the same weight and bias, of other rows or strides: packed weights are shared with it
   /// where both take the same implementation. It need not live on.
-  PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
-               const PackedMatmul* same = nullptr);
-  ~PackedMatmul();
-  PackedMatmul(PackedMatmul&&) noexcept;
+  PlannedMatmul(const PlannedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
+                const PlannedMatmul* same = nullptr);
+  ~PlannedMatmul();
+  PlannedMatmul(PlannedMatmul&&) noexcept;
 
   std::string explain() const;  ///< "highway AVX2, 16 tasks of 128 × 48", and why not a better one
   /// Scratch that all workers together need; 64-byte aligned.

@@ -28,7 +28,7 @@ struct BlockShape {
   std::int64_t rows, columns;
 };
 
-onednn::MatmulDescs descs_of(const PackedMatmulSpec& spec, BlockShape block, std::int64_t c_stride, bool with_bias) {
+onednn::MatmulDescs descs_of(const PlannedMatmulSpec& spec, BlockShape block, std::int64_t c_stride, bool with_bias) {
   onednn::MatmulDescs d;
   d.a = onednn::matrix_desc(block.rows, spec.depth, spec.x_stride, spec.type);
   d.b = onednn::any_desc(spec.depth, block.columns, spec.type);
@@ -40,7 +40,7 @@ onednn::MatmulDescs descs_of(const PackedMatmulSpec& spec, BlockShape block, std
 
 /// oneDNN 2.6 runs its blocked kernel, with packed weights, only on dense results, and its plain GEMM otherwise. The
 /// copy from a dense scratch costs a fraction of a cycle an element where the product costs depth / 32 (16 lanes).
-Variant make_variant(const PackedMatmulSpec& spec, BlockShape block, bool with_bias) {
+Variant make_variant(const PlannedMatmulSpec& spec, BlockShape block, bool with_bias) {
   Variant direct{std::make_unique<onednn::Matmul>(descs_of(spec, block, spec.y_stride, with_bias)), false};
   if (is_blocked_kernel(*direct.matmul) || spec.y_stride == block.columns) return direct;
   Variant dense{std::make_unique<onednn::Matmul>(descs_of(spec, block, block.columns, with_bias)), true};
@@ -73,7 +73,7 @@ class OnednnProjection final : public Projection {
   }
 
  private:
-  PackedMatmulSpec spec_;
+  PlannedMatmulSpec spec_;
   MatmulSplit split_;
   std::int64_t row_blocks_ = 0;
   std::int64_t chunks_ = 0;

@@ -24,9 +24,9 @@ class Projection {
   virtual MatmulTile task_tile(std::int64_t task) const = 0;
 };
 
-/// Weights [N, K] of spec.type and bias [N] as f32, or null, as checked by PackedMatmul.
+/// Weights [N, K] of spec.type and bias [N] as f32, or null, as checked by PlannedMatmul.
 struct ProjectionSource {
-  PackedMatmulSpec spec;
+  PlannedMatmulSpec spec;
   ConstTensorView weight;
   const float* bias;
   /// One of the same weight and bias, whose packed form may be shared; null: none.
@@ -36,16 +36,16 @@ struct ProjectionSource {
 struct ProjectionEntry {
   const char* name;
   /// Why a later entry is better for this shape on this machine; empty: take it.
-  std::string (*why_not_preferred)(const PackedMatmulSpec& spec);
+  std::string (*why_not_preferred)(const PlannedMatmulSpec& spec);
   std::unique_ptr<const Projection> (*create)(const ProjectionSource& source);
 };
 
 /// Of x, weight and y of this type: best first; the last refuses nothing.
 std::span<const ProjectionEntry> projection_table(DataType type);
 
-std::string highway_projection_why_not_preferred(const PackedMatmulSpec& spec);
+std::string highway_projection_why_not_preferred(const PlannedMatmulSpec& spec);
 std::unique_ptr<const Projection> make_highway_projection(const ProjectionSource& source);
-std::string onednn_projection_why_not_preferred(const PackedMatmulSpec& spec);
+std::string onednn_projection_why_not_preferred(const PlannedMatmulSpec& spec);
 std::unique_ptr<const Projection> make_onednn_projection(const ProjectionSource& source);
 
 }  // namespace headway

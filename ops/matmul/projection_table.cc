@@ -38,7 +38,7 @@ std::span<const ProjectionEntry> projection_table(DataType type) {
   return kTable;
 }
 
-std::string highway_projection_why_not_preferred(const PackedMatmulSpec& spec) {
+std::string highway_projection_why_not_preferred(const PlannedMatmulSpec& spec) {
   if (spec.depth == 0 || spec.type == DataType::kBF16) return {};
   if (simd_lanes() >= 16 && cpu_is_amd() && spec.rows >= kOnednnRows && spec.columns >= kOnednnColumns) {
     return "oneDNN's blocked kernel is faster at " + std::to_string(spec.rows) + " × " + std::to_string(spec.columns) +
@@ -47,7 +47,7 @@ std::string highway_projection_why_not_preferred(const PackedMatmulSpec& spec) {
   return {};
 }
 
-std::string onednn_projection_why_not_preferred(const PackedMatmulSpec& spec) {
+std::string onednn_projection_why_not_preferred(const PlannedMatmulSpec& spec) {
   if (spec.type != DataType::kBF16) return {};
   if (spec.depth == 0) return "the sums are empty";
   if (spec.depth % onednn::kBf16DepthMultiple != 0) {

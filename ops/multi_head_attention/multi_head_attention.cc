@@ -70,7 +70,7 @@ struct MultiHeadAttention::Impl {
   Attention core;
   ProjectedLayout layout;
   Projections projections;
-  PackedMatmul output;
+  PlannedMatmul output;
   Tensor bias_k, bias_v;  // [Hkv·D], [Hkv·Dv]; empty when nothing is appended
   bool bias_kv;
   std::int64_t parameters = 0;

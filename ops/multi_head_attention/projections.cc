@@ -48,7 +48,7 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
   repeats_ = batches_apart_ ? s.batch : 1;
   const std::int64_t together = batches_apart_ ? 1 : s.batch;
   const auto spec_of = [&](std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t y_stride) {
-    return PackedMatmulSpec{
+    return PlannedMatmulSpec{
         .rows = rows, .columns = columns, .depth = depth, .x_stride = depth, .y_stride = y_stride, .type = s.type};
   };
   if (s.self_attention) {
@@ -66,10 +66,10 @@ Projections::Projections(const MultiHeadAttentionSpec& s, const MultiHeadAttenti
       kValueInput, layout.value, same);
 }
 
-void Projections::add(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
+void Projections::add(const PlannedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
                       Input input, const ProjectedOperand& target, const Projections* same) {
-  const PackedMatmul* const other = same != nullptr ? &same->products_[products_.size()].matmul : nullptr;
-  products_.push_back({PackedMatmul(spec, weight, bias, other), input, target.offset, target.batch_stride});
+  const PlannedMatmul* const other = same != nullptr ? &same->products_[products_.size()].matmul : nullptr;
+  products_.push_back({PlannedMatmul(spec, weight, bias, other), input, target.offset, target.batch_stride});
 }
 
 bool Projections::reads(Input input) const {

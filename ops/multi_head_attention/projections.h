@@ -39,12 +39,12 @@ class Projections {
 
  private:
   struct Product {
-    PackedMatmul matmul;
+    PlannedMatmul matmul;
     Input input;
     std::int64_t y_offset;
     std::int64_t y_batch_stride;
   };
-  void add(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias, Input input,
+  void add(const PlannedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias, Input input,
            const ProjectedOperand& target, const Projections* same);
 
   std::vector<Product> products_;

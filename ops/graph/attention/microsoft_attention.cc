@@ -157,7 +157,7 @@ ConstTensorView constant(const NodeContext& node, std::size_t i, const char* wha
 }
 
 /// `same` is the projection of another shape with the same weights; null: none.
-PackedMatmul projection(const NodeContext& node, const Layer& layer, const PackedMatmul* same) {
+PlannedMatmul projection(const NodeContext& node, const Layer& layer, const PlannedMatmul* same) {
   Tensor wide_weights, wide_bias;
   const ConstTensorView weights = constant(node, kWeights, "weights", &wide_weights);
   const ConstTensorView bias = has_input(node, kBias) ? constant(node, kBias, "bias", &wide_bias) : ConstTensorView();
@@ -235,13 +235,13 @@ class MicrosoftAttentionPlan : public NodePlan {
   }
 
  private:
-  static const PackedMatmul* same_projection(const NodeContext& node) {
+  static const PlannedMatmul* same_projection(const NodeContext& node) {
     const auto* sibling = sharing_plan<MicrosoftAttentionPlan>(node, {kWeights, kBias});
     return sibling != nullptr ? &sibling->projection_ : nullptr;
   }
 
   Layer layer_;
-  PackedMatmul projection_;
+  PlannedMatmul projection_;
   MicrosoftCorePlan core_;
   WorkspaceLayout book_;
   WorkspaceSlot input_, rows_;

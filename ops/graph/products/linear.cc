@@ -31,7 +31,7 @@ UnaryKernel activation_of(const std::string& word) {
 class LinearPlan final : public NodePlan {
  public:
   /// `sibling` may be null.
-  LinearPlan(const PackedMatmulSpec& spec, const ConstTensorView& w, const ConstTensorView& b, std::string activation,
+  LinearPlan(const PlannedMatmulSpec& spec, const ConstTensorView& w, const ConstTensorView& b, std::string activation,
              const LinearPlan* sibling)
       : columns_(spec.columns),
         matmul_(spec, w.permuted({1, 0}), b, sibling != nullptr ? &sibling->matmul_ : nullptr),
@@ -63,7 +63,7 @@ class LinearPlan final : public NodePlan {
   }
 
   std::int64_t columns_;
-  PackedMatmul matmul_;
+  PlannedMatmul matmul_;
   std::string word_;
   UnaryKernel activation_;
 };
@@ -100,7 +100,7 @@ class LinearOp final : public Operator {
     require(!with_bias || node.constants[2].present, kOp, " b is computed at run time, expected a constant");
     std::int64_t rows = 1;
     for (int i = 0; i + 1 < x.rank(); ++i) rows *= x[i];
-    PackedMatmulSpec spec;
+    PlannedMatmulSpec spec;
     spec.rows = rows;
     spec.columns = w[1];
     spec.depth = w[0];

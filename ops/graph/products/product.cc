@@ -28,7 +28,7 @@ class PackedProduct final : public Product {
   }
 
  private:
-  PackedMatmul packed_;
+  PlannedMatmul packed_;
 };
 
 /// A single b for all of a: its batch is rows, as for packed weights.

@@ -1,4 +1,4 @@
-// PackedMatmul: checks its sizes and weights and takes the first projection of the table that is preferred. Knows
+// PlannedMatmul: checks its sizes and weights and takes the first projection of the table that is preferred. Knows
 // neither oneDNN nor SIMD.
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace headway {
 namespace {
 
-const ProjectionEntry& choose(const PackedMatmulSpec& spec, std::string* refusals) {
+const ProjectionEntry& choose(const PlannedMatmulSpec& spec, std::string* refusals) {
   std::string known;
   for (const ProjectionEntry& entry : projection_table(spec.type)) {
     known += known.empty() ? "" : ", ";
@@ -28,13 +28,13 @@ const ProjectionEntry& choose(const PackedMatmulSpec& spec, std::string* refusal
 
 }  // namespace
 
-struct PackedMatmul::Impl {
+struct PlannedMatmul::Impl {
   std::unique_ptr<const Projection> projection;
   std::string refusals;
 };
 
-PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
-                           const PackedMatmul* same) {
+PlannedMatmul::PlannedMatmul(const PlannedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias,
+                             const PlannedMatmul* same) {
   require(spec.rows >= 0 && spec.columns >= 0 && spec.depth >= 0, "matmul sizes are ", spec.rows, " x ", spec.columns,
           " x ", spec.depth, ", expected none below 0");
   require(spec.type == DataType::kF32 || spec.type == DataType::kBF16, "matmul type is ", type_name(spec.type),
@@ -65,25 +65,25 @@ PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const ConstTensorView& 
   impl_ = std::move(impl);
 }
 
-PackedMatmul::~PackedMatmul() = default;
-PackedMatmul::PackedMatmul(PackedMatmul&&) noexcept = default;
+PlannedMatmul::~PlannedMatmul() = default;
+PlannedMatmul::PlannedMatmul(PlannedMatmul&&) noexcept = default;
 
-std::string PackedMatmul::explain() const { return impl_->projection->explain() + impl_->refusals; }
+std::string PlannedMatmul::explain() const { return impl_->projection->explain() + impl_->refusals; }
 
-std::size_t PackedMatmul::workspace_bytes(int workers) const { return impl_->projection->workspace_bytes(workers); }
+std::size_t PlannedMatmul::workspace_bytes(int workers) const { return impl_->projection->workspace_bytes(workers); }
 
-std::int64_t PackedMatmul::tasks() const { return impl_->projection->tasks(); }
+std::int64_t PlannedMatmul::tasks() const { return impl_->projection->tasks(); }
 
-void PackedMatmul::run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const {
+void PlannedMatmul::run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const {
   impl_->projection->run_task(task, worker, x, y, workspace);
 }
 
-Work PackedMatmul::task_work(std::int64_t task) const { return impl_->projection->task_work(task); }
+Work PlannedMatmul::task_work(std::int64_t task) const { return impl_->projection->task_work(task); }
 
-MatmulTile PackedMatmul::task_tile(std::int64_t task) const { return impl_->projection->task_tile(task); }
+MatmulTile PlannedMatmul::task_tile(std::int64_t task) const { return impl_->projection->task_tile(task); }
 
-void PackedMatmul::run(const void* x, void* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
-                       const Zone& zone) const {
+void PlannedMatmul::run(const void* x, void* y, std::byte* workspace, const Threads& threads, Profiler* profiler,
+                        const Zone& zone) const {
   threads.parallel_for(tasks(), [&](std::int64_t task, int worker) {
     ProfileScope scope(profiler, worker, zone);
     run_task(task, worker, x, y, workspace);

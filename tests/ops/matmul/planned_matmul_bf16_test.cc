@@ -24,14 +24,14 @@ namespace {
 constexpr BFloat16 kPoisonBf16{0x7FC5};
 constexpr Zone kZone{"test", "test"};
 
-PackedMatmulSpec bf16(PackedMatmulSpec spec, const char* implementation = "") {
+PlannedMatmulSpec bf16(PlannedMatmulSpec spec, const char* implementation = "") {
   spec.type = DataType::kBF16;
   spec.implementation = implementation;
   return spec;
 }
 
 struct Bf16Problem {
-  explicit Bf16Problem(const PackedMatmulSpec& s, bool bias_given = true) : spec(s), with_bias(bias_given) {
+  explicit Bf16Problem(const PlannedMatmulSpec& s, bool bias_given = true) : spec(s), with_bias(bias_given) {
     Random random(static_cast<std::uint64_t>(s.rows * 1000003 + s.columns * 1009 + s.depth));
     x.assign(static_cast<std::size_t>(s.rows * s.x_stride), kPoisonBf16);
     for (std::int64_t i = 0; i < s.rows; ++i) {
@@ -48,7 +48,7 @@ struct Bf16Problem {
   ConstTensorView weight_view() const { return view_of(weight.data(), {spec.columns, spec.depth}); }
   ConstTensorView bias_view() const { return with_bias ? view_of(bias.data(), {spec.columns}) : ConstTensorView(); }
 
-  std::vector<BFloat16> run(const PackedMatmul& matmul, const Threads& threads) const {
+  std::vector<BFloat16> run(const PlannedMatmul& matmul, const Threads& threads) const {
     std::vector<BFloat16> y(static_cast<std::size_t>(spec.rows * spec.y_stride), kPoisonBf16);
     const AlignedBuffer workspace(matmul.workspace_bytes(threads.workers()));
     if (workspace.size_bytes() > 0) std::memset(workspace.data(), 0xFF, workspace.size_bytes());
@@ -56,7 +56,7 @@ struct Bf16Problem {
     return y;
   }
 
-  PackedMatmulSpec spec;
+  PlannedMatmulSpec spec;
   bool with_bias;
   std::vector<BFloat16> x, weight, bias;
 };
@@ -99,36 +99,36 @@ bool has_onednn() { return onednn::packed_bf16_refusal().empty(); }
 TEST(PackedMatmulBf16, MatchesDoubleAtEveryEdge) {
   Random random(6);
   double worst[2] = {0, 0};
-  std::vector<PackedMatmulSpec> specs;
+  std::vector<PlannedMatmulSpec> specs;
   for (const std::int64_t m : {0, 1, 2, 3, 9, 16, 17, 130, 300}) {
     for (const std::int64_t n : {1, 17, 48, 65, 129, 300}) {
       for (const std::int64_t k : {0, 1, 3, 32, 63, 130, 160}) specs.push_back({m, n, k, k, n});
     }
   }
   for (const std::int64_t m : {1, 8, 197}) specs.push_back({m, 1030, 1024, 1024, 1030});
-  for (PackedMatmulSpec spec : specs) {
+  for (PlannedMatmulSpec spec : specs) {
     spec.x_stride += random.below(3) * 5;
     spec.y_stride += random.below(3) * 16;
     const Bf16Problem p(bf16(spec), random.chance(0.7));
     for (const int onednn : {0, 1}) {
       if (onednn == 1 && (spec.depth == 0 || spec.depth % 32 != 0 || !has_onednn())) continue;
-      const PackedMatmul matmul(bf16(spec, onednn == 1 ? "onednn" : "highway"), p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(bf16(spec, onednn == 1 ? "onednn" : "highway"), p.weight_view(), p.bias_view());
       const double ratio = worst_ratio(p, p.run(matmul, Threads::openmp(2)));
       EXPECT_LE(ratio, 1) << spec.rows << " x " << spec.columns << " x " << spec.depth << ": " << matmul.explain();
       worst[onednn] = std::max(worst[onednn], ratio);
     }
   }
-  std::cout << "worst error of PackedMatmul in bf16: highway " << worst[0] << ", onednn " << worst[1]
+  std::cout << "worst error of PlannedMatmul in bf16: highway " << worst[0] << ", onednn " << worst[1]
             << " of the bound\n";
 }
 
 TEST(PackedMatmulBf16, SameBitsOnAnyThreads) {
-  for (const PackedMatmulSpec& spec :
-       {PackedMatmulSpec{600, 400, 64, 64, 416}, PackedMatmulSpec{1, 1000, 196, 196, 1000},
-        PackedMatmulSpec{197, 768, 96, 103, 784}}) {
+  for (const PlannedMatmulSpec& spec :
+       {PlannedMatmulSpec{600, 400, 64, 64, 416}, PlannedMatmulSpec{1, 1000, 196, 196, 1000},
+        PlannedMatmulSpec{197, 768, 96, 103, 784}}) {
     const Bf16Problem p(bf16(spec));
     for (const char* implementation : {"highway", ""}) {
-      const PackedMatmul matmul(bf16(spec, implementation), p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(bf16(spec, implementation), p.weight_view(), p.bias_view());
       const std::vector<BFloat16> expected = p.run(matmul, Threads::serial());
       for (const int workers : {2, 3, 8}) {
         EXPECT_TRUE(same_bits(p.run(matmul, Threads::openmp(workers)), expected)) << workers;
@@ -143,7 +143,7 @@ TEST(PackedMatmulBf16, AllocatesNothingOnceWarm) {
   for (const std::int64_t rows : {1, 300}) {
     const Bf16Problem p(bf16({rows, 400, 64, 64, 432}));
     for (const char* implementation : {"highway", ""}) {
-      const PackedMatmul matmul(bf16(p.spec, implementation), p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(bf16(p.spec, implementation), p.weight_view(), p.bias_view());
       const AlignedBuffer workspace(matmul.workspace_bytes(1));
       std::vector<BFloat16> y(static_cast<std::size_t>(p.spec.rows * p.spec.y_stride));
       const auto run = [&] { matmul.run(p.x.data(), y.data(), workspace.data(), Threads::serial(), nullptr, kZone); };
@@ -159,11 +159,11 @@ TEST(PackedMatmulBf16, AllocatesNothingOnceWarm) {
 TEST(PackedMatmulBf16, HighwayOnEveryTarget) {
   for (const std::string& target : simd_targets()) {
     cap_simd_target(target);
-    for (const PackedMatmulSpec& spec :
-         {PackedMatmulSpec{1, 131, 300, 305, 140}, PackedMatmulSpec{9, 131, 300, 305, 140},
-          PackedMatmulSpec{131, 50, 129, 129, 50}, PackedMatmulSpec{150, 700, 129, 129, 700}}) {
+    for (const PlannedMatmulSpec& spec :
+         {PlannedMatmulSpec{1, 131, 300, 305, 140}, PlannedMatmulSpec{9, 131, 300, 305, 140},
+          PlannedMatmulSpec{131, 50, 129, 129, 50}, PlannedMatmulSpec{150, 700, 129, 129, 700}}) {
       const Bf16Problem p(bf16(spec, "highway"));
-      const PackedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
       EXPECT_LE(worst_ratio(p, p.run(matmul, Threads::serial())), 1) << target;
       expect_contains(matmul.explain(), target + ", bf16 widened to f32");
     }
@@ -182,12 +182,12 @@ TEST(PackedMatmulBf16, IsTheF32ProductRounded) {
     for (const BFloat16 v : p.x) x.push_back(widen(v));
     for (const BFloat16 v : p.weight) weight.push_back(widen(v));
     for (const BFloat16 v : p.bias) bias.push_back(widen(v));
-    const PackedMatmul wide({rows, 250, depth, depth, 250, "highway"}, view_of(weight.data(), {250, depth}),
-                            view_of(bias.data(), {250}));
+    const PlannedMatmul wide({rows, 250, depth, depth, 250, "highway"}, view_of(weight.data(), {250, depth}),
+                             view_of(bias.data(), {250}));
     wide.run(x.data(), y.data(), nullptr, Threads::serial(), nullptr, kZone);
     std::vector<BFloat16> rounded;
     for (const float v : y) rounded.push_back(to_bfloat16(v));
-    const PackedMatmul narrow(p.spec, p.weight_view(), p.bias_view());
+    const PlannedMatmul narrow(p.spec, p.weight_view(), p.bias_view());
     EXPECT_TRUE(same_bits(p.run(narrow, Threads::serial()), rounded)) << rows << " x " << depth;
   }
 }
@@ -195,11 +195,11 @@ TEST(PackedMatmulBf16, IsTheF32ProductRounded) {
 TEST(PackedMatmulBf16, SaysWhichAndWhy) {
   const auto explained = [](std::int64_t rows) {
     const Bf16Problem p(bf16({rows, 64, 64, 64, 64}));
-    return PackedMatmul(p.spec, p.weight_view(), p.bias_view()).explain();
+    return PlannedMatmul(p.spec, p.weight_view(), p.bias_view()).explain();
   };
   const Bf16Problem odd(bf16({64, 64, 63, 63, 64}));
-  expect_contains(PackedMatmul(odd.spec, odd.weight_view(), odd.bias_view()).explain(), "multiple of 32, not 63");
-  expect_contains(error_of([&] { PackedMatmul(bf16(odd.spec, "onednn"), odd.weight_view(), odd.bias_view()); },
+  expect_contains(PlannedMatmul(odd.spec, odd.weight_view(), odd.bias_view()).explain(), "multiple of 32, not 63");
+  expect_contains(error_of([&] { PlannedMatmul(bf16(odd.spec, "onednn"), odd.weight_view(), odd.bias_view()); },
                            ErrorCode::kUnsupported),
                   "has depth 63, expected a multiple of 32");
   expect_contains(explained(1), "highway");
@@ -220,18 +220,18 @@ TEST(PackedMatmulBf16, RefusesAMixture) {
   const Bf16Problem p(bf16({4, 6, 8, 8, 6}));
   const std::vector<float> weight(48), bias(6);
   expect_contains(error_of([&] {
-                    PackedMatmul(p.spec, view_of(weight.data(), {6, 8}), {});
+                    PlannedMatmul(p.spec, view_of(weight.data(), {6, 8}), {});
                   }),
                   "weight is f32, expected bf16");
-  expect_contains(error_of([&] { PackedMatmul(p.spec, p.weight_view(), view_of(bias.data(), {6})); }),
+  expect_contains(error_of([&] { PlannedMatmul(p.spec, p.weight_view(), view_of(bias.data(), {6})); }),
                   "bias is f32, expected bf16");
   expect_contains(error_of([&] {
-                    PackedMatmul({4, 6, 8, 8, 6}, p.weight_view(), {});
+                    PlannedMatmul({4, 6, 8, 8, 6}, p.weight_view(), {});
                   }),
                   "weight is bf16, expected f32");
-  PackedMatmulSpec spec = p.spec;
+  PlannedMatmulSpec spec = p.spec;
   spec.type = DataType::kF16;
-  expect_contains(error_of([&] { PackedMatmul(spec, p.weight_view(), {}); }), "type is f16, expected f32 or bf16");
+  expect_contains(error_of([&] { PlannedMatmul(spec, p.weight_view(), {}); }), "type is f16, expected f32 or bf16");
 }
 
 }  // namespace

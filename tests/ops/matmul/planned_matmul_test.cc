@@ -24,7 +24,7 @@ namespace {
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
 struct Problem {
-  explicit Problem(const PackedMatmulSpec& s, bool bias_given = true, bool weight_transposed = false)
+  explicit Problem(const PlannedMatmulSpec& s, bool bias_given = true, bool weight_transposed = false)
       : spec(s), with_bias(bias_given), transposed(weight_transposed) {
     Random random(static_cast<std::uint64_t>(s.rows * 1000003 + s.columns * 1009 + s.depth));
     x.assign(static_cast<std::size_t>(s.rows * s.x_stride), kPoison);
@@ -46,7 +46,7 @@ struct Problem {
     return weight[static_cast<std::size_t>(transposed ? k * spec.columns + n : n * spec.depth + k)];
   }
 
-  std::vector<float> run(const PackedMatmul& matmul, const Threads& threads) const {
+  std::vector<float> run(const PlannedMatmul& matmul, const Threads& threads) const {
     std::vector<float> y(static_cast<std::size_t>(spec.rows * spec.y_stride), kPoison);
     const AlignedBuffer workspace(matmul.workspace_bytes(threads.workers()));
     static constexpr Zone kTestZone{"test", "test"};
@@ -54,7 +54,7 @@ struct Problem {
     return y;
   }
 
-  PackedMatmulSpec spec;
+  PlannedMatmulSpec spec;
   bool with_bias, transposed;
   std::vector<float> x, weight, bias;
 };
@@ -86,10 +86,10 @@ double worst_ratio(const Problem& p, const std::vector<float>& y) {
   return worst;
 }
 
-TEST(PackedMatmul, MatchesDoubleAtEveryEdge) {
+TEST(PlannedMatmul, MatchesDoubleAtEveryEdge) {
   Random random(5);
   double worst = 0;
-  std::vector<PackedMatmulSpec> specs;
+  std::vector<PlannedMatmulSpec> specs;
   for (const std::int64_t m : {0, 1, 2, 63, 255, 257, 513, 700}) {
     for (const std::int64_t n : {1, 2, 17, 63, 64, 65, 129, 300}) {
       for (const std::int64_t k : {0, 1, 3, 16, 65}) specs.push_back({m, n, k, k, n});
@@ -98,27 +98,28 @@ TEST(PackedMatmul, MatchesDoubleAtEveryEdge) {
   for (const std::int64_t n : {768, 1030}) {
     for (const std::int64_t m : {1, 8, 197}) specs.push_back({m, n, 1024, 1024, n});
   }
-  for (PackedMatmulSpec spec : specs) {
+  for (PlannedMatmulSpec spec : specs) {
     spec.x_stride += random.below(3) * 5;
     spec.y_stride += random.below(3) * 16;
     const Problem p(spec, random.chance(0.7), random.chance(0.3));
     for (const char* implementation : {"highway", "onednn"}) {
       if (spec.depth == 0 && std::string(implementation) == "onednn") continue;
       spec.implementation = implementation;
-      const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(spec, p.weight_view(), p.bias_view());
       const double ratio = worst_ratio(p, p.run(matmul, Threads::openmp(2)));
       EXPECT_LE(ratio, 1) << spec.rows << " x " << spec.columns << " x " << spec.depth << ": " << matmul.explain();
       worst = std::max(worst, ratio);
     }
   }
-  std::cout << "worst error of PackedMatmul: " << worst << " of the bound\n";
+  std::cout << "worst error of PlannedMatmul: " << worst << " of the bound\n";
 }
 
-TEST(PackedMatmul, SameBitsOnAnyThreads) {
-  for (const PackedMatmulSpec& spec : {PackedMatmulSpec{600, 400, 64, 64, 416}, PackedMatmulSpec{1, 1000, 96, 96, 1000},
-                                       PackedMatmulSpec{197, 768, 100, 103, 784}}) {
+TEST(PlannedMatmul, SameBitsOnAnyThreads) {
+  for (const PlannedMatmulSpec& spec :
+       {PlannedMatmulSpec{600, 400, 64, 64, 416}, PlannedMatmulSpec{1, 1000, 96, 96, 1000},
+        PlannedMatmulSpec{197, 768, 100, 103, 784}}) {
     const Problem p(spec);
-    const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
+    const PlannedMatmul matmul(spec, p.weight_view(), p.bias_view());
     const std::vector<float> expected = p.run(matmul, Threads::serial());
     const std::size_t bytes = expected.size() * sizeof(float);
     for (const int workers : {2, 3, 8}) {
@@ -134,12 +135,12 @@ std::size_t threads_of_process() {
   return static_cast<std::size_t>(std::distance(begin(tasks), std::filesystem::directory_iterator()));
 }
 
-TEST(PackedMatmul, StaysOnItsThread) {
+TEST(PlannedMatmul, StaysOnItsThread) {
   const Problem p({512, 512, 128, 128, 512});
   std::thread([&] {
     const int setting = omp_get_max_threads();  // what oneDNN would take
     const std::size_t before = threads_of_process();
-    const PackedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
+    const PlannedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
     const AlignedBuffer workspace(matmul.workspace_bytes(1));
     std::vector<float> y(static_cast<std::size_t>(p.spec.rows * p.spec.y_stride));
     for (std::int64_t task = 0; task < matmul.tasks(); ++task) {
@@ -150,9 +151,9 @@ TEST(PackedMatmul, StaysOnItsThread) {
   }).join();
 }
 
-TEST(PackedMatmul, AllocatesNothingOnceWarm) {
+TEST(PlannedMatmul, AllocatesNothingOnceWarm) {
   const Problem p({300, 400, 64, 64, 432});
-  const PackedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
+  const PlannedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
   const AlignedBuffer workspace(matmul.workspace_bytes(1));
   std::vector<float> y(static_cast<std::size_t>(p.spec.rows * p.spec.y_stride));
   const auto run = [&] {
@@ -166,26 +167,26 @@ TEST(PackedMatmul, AllocatesNothingOnceWarm) {
   EXPECT_EQ(counter.count(), 0);
 }
 
-TEST(PackedMatmul, CountsItsWork) {
+TEST(PlannedMatmul, CountsItsWork) {
   const Problem p({300, 401, 64, 64, 432});
-  const PackedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
+  const PlannedMatmul matmul(p.spec, p.weight_view(), p.bias_view());
   std::int64_t flops = 0;
   for (std::int64_t task = 0; task < matmul.tasks(); ++task) flops += matmul.task_flops(task);
   EXPECT_EQ(flops, 2 * 300 * 401 * 64);
   expect_contains(matmul.explain(), std::to_string(matmul.tasks()) + " tasks");
 }
 
-TEST(PackedMatmul, HighwayOnEveryTarget) {
+TEST(PlannedMatmul, HighwayOnEveryTarget) {
   for (const std::string& target : simd_targets()) {
     cap_simd_target(target);
     // Depths of one slice and of several, the last of one step, of one block, of odd length.
-    for (PackedMatmulSpec spec :
-         {PackedMatmulSpec{9, 131, 300, 305, 140}, PackedMatmulSpec{131, 50, 129, 129, 50},
-          PackedMatmulSpec{1, 17, 1025, 1025, 17}, PackedMatmulSpec{9, 131, 2176, 2180, 140},
-          PackedMatmulSpec{133, 98, 2500, 2500, 99}, PackedMatmulSpec{12, 49, 1024, 1024, 49}}) {
+    for (PlannedMatmulSpec spec :
+         {PlannedMatmulSpec{9, 131, 300, 305, 140}, PlannedMatmulSpec{131, 50, 129, 129, 50},
+          PlannedMatmulSpec{1, 17, 1025, 1025, 17}, PlannedMatmulSpec{9, 131, 2176, 2180, 140},
+          PlannedMatmulSpec{133, 98, 2500, 2500, 99}, PlannedMatmulSpec{12, 49, 1024, 1024, 49}}) {
       spec.implementation = "highway";
       const Problem p(spec);
-      const PackedMatmul matmul(spec, p.weight_view(), p.bias_view());
+      const PlannedMatmul matmul(spec, p.weight_view(), p.bias_view());
       EXPECT_LE(worst_ratio(p, p.run(matmul, Threads::serial())), 1) << target;
       expect_contains(matmul.explain(), target);
     }
@@ -193,19 +194,19 @@ TEST(PackedMatmul, HighwayOnEveryTarget) {
   }
 }
 
-TEST(PackedMatmul, TakesTheImplementationAskedFor) {
+TEST(PlannedMatmul, TakesTheImplementationAskedFor) {
   Problem p({4, 6, 8, 8, 6});
   p.spec.implementation = "onednn";
-  expect_contains(PackedMatmul(p.spec, p.weight_view(), p.bias_view()).explain(), "onednn");
+  expect_contains(PlannedMatmul(p.spec, p.weight_view(), p.bias_view()).explain(), "onednn");
   p.spec.implementation = "fastest";
-  expect_contains(error_of([&] { PackedMatmul(p.spec, p.weight_view(), p.bias_view()); }),
+  expect_contains(error_of([&] { PlannedMatmul(p.spec, p.weight_view(), p.bias_view()); }),
                   "'fastest', expected one of highway, onednn");
 }
 
-TEST(PackedMatmul, NamesWhatIsWrong) {
+TEST(PlannedMatmul, NamesWhatIsWrong) {
   const Problem p({4, 6, 8, 8, 6});
-  const auto made = [&](const PackedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias) {
-    return error_of([&] { PackedMatmul(spec, weight, bias); });
+  const auto made = [&](const PlannedMatmulSpec& spec, const ConstTensorView& weight, const ConstTensorView& bias) {
+    return error_of([&] { PlannedMatmul(spec, weight, bias); });
   };
   expect_contains(made({4, 6, 9, 9, 6}, p.weight_view(), {}), "weight has dims [6, 8], expected [6, 9]");
   expect_contains(made(p.spec, p.weight_view(), view_of(p.bias.data(), {5})), "bias has dims [5], expected [6]");
