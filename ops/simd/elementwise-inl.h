@@ -182,6 +182,13 @@ HWY_INLINE V GeluTanh(D d, V x) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, -30.0f)), hn::Set(d, -0.0f), product);
 }
 
+/// x·sigmoid(x). Left of −104, where it is 0, −0, so that −inf is not multiplied by 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Silu(D d, V x) {
+  const V product = hn::Mul(x, Sigmoid(d, x));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -104.0f)), hn::Set(d, -0.0f), product);
+}
+
 inline void ExpOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return ExpAnywhere(hn::ScalableTag<float>(), v); });
 }
@@ -199,6 +206,9 @@ inline void GeluOfRow(const void* x, void* y, std::int64_t n) {
 }
 inline void GeluTanhOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return GeluTanh(hn::ScalableTag<float>(), v); });
+}
+inline void SiluOfRow(const void* x, void* y, std::int64_t n) {
+  MapRow(x, y, n, [](auto v) HWY_ATTR { return Silu(hn::ScalableTag<float>(), v); });
 }
 inline void SqrtOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return hn::Sqrt(v); });

@@ -25,6 +25,7 @@ ElementwiseKernels ElementwiseKernelsOfTarget() {
           .erf = &ErfOfRow,
           .gelu = &GeluOfRow,
           .gelu_tanh = &GeluTanhOfRow,
+          .silu = &SiluOfRow,
           .sqrt = &SqrtOfRow,
           .reciprocal = &ReciprocalOfRow,
           .relu = &ReluOfRow};

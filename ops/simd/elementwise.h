@@ -28,6 +28,7 @@ struct ElementwiseKernels {
   UnaryKernel erf;         ///< relative error ≤ 3e-7
   UnaryKernel gelu;        ///< x·Φ(x); error ≤ 3e-7·|x| everywhere, relative ≤ 5e-6 for x ≥ −5
   UnaryKernel gelu_tanh;   ///< x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))); error ≤ 5e-7·|x|
+  UnaryKernel silu;        ///< x·sigmoid(x); error ≤ 6e-7·|x·sigmoid(x)|
   UnaryKernel sqrt;        ///< correctly rounded
   UnaryKernel reciprocal;  ///< correctly rounded
   UnaryKernel relu;

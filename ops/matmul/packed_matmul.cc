@@ -1,0 +1,241 @@
+// The public product: weights packed once, cut into tasks by the rows of each call, and an epilogue on tiles that are
+// still in the cache. Knows no oneDNN.
+#include "headway/packed_matmul.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "ops/base/layout.h"
+#include "ops/base/workspace_layout.h"
+#include "ops/matmul/matmul.h"
+#include "ops/simd/elementwise.h"
+#include "ops/simd/packed_gemm.h"
+#include "runtime/base/bad_alloc.h"
+#include "runtime/base/check.h"
+#include "runtime/base/memory_overlap.h"
+
+namespace headway {
+namespace {
+
+constinit const Zone kZoneMatmul{"packed matmul", "matmul"};
+
+constexpr std::int64_t kRowBlock = 128;    // rows multiplied by a panel while it stays in the second-level cache
+constexpr std::int64_t kPanels = 4;        // of a task, at most
+constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
+
+/// One weight [N, K] and its bias, in panels.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(const PackedGemmKernels& kernels, const ConstTensorView& weight, const ConstTensorView& bias) {
+    const std::int64_t columns = weight.dims[0], depth = weight.dims[1];
+    weights_ = AlignedBuffer(static_cast<std::size_t>(packed_gemm_elements(kernels, columns, depth)) * sizeof(float));
+    pack_gemm_weight(kernels, weight, reinterpret_cast<float*>(weights_.data()));
+    if (!bias) return;
+    const std::int64_t padded = round_up(columns, kernels.lanes);
+    bias_ = AlignedBuffer(static_cast<std::size_t>(padded) * sizeof(float));
+    auto* const to = reinterpret_cast<float*>(bias_.data());
+    std::fill_n(to + columns, padded - columns, 0.0f);
+    copy_elements(bias, view_of(to, Dims{columns}));
+    biased_ = true;
+  }
+
+  const float* weight() const { return reinterpret_cast<const float*>(weights_.data()); }
+  const float* bias() const { return biased_ ? reinterpret_cast<const float*>(bias_.data()) : nullptr; }
+
+ private:
+  AlignedBuffer weights_, bias_;
+  bool biased_ = false;
+};
+
+void check_weight(const char* name, const PackedMatmulSpec& spec, const ConstTensorView& weight,
+                  const ConstTensorView& bias) {
+  const Dims dims = {spec.columns, spec.depth};
+  require(weight.type == DataType::kF32, name, " is ", type_name(weight.type), ", expected f32");
+  require(weight.dims == dims, name, " has dims ", weight.dims, ", expected ", dims);
+  require(weight.data != nullptr || weight.count() == 0, name, " is null, expected ", dims, " elements");
+  if (!bias) return;
+  require(bias.type == DataType::kF32, name, "'s bias is ", type_name(bias.type), ", expected f32");
+  require(bias.dims == Dims{spec.columns}, name, "'s bias has dims ", bias.dims, ", expected ", Dims{spec.columns});
+}
+
+void check_tensor(const char* name, const ConstTensorView& view, std::int64_t rows, std::int64_t columns) {
+  const Dims dims = {rows, columns};
+  require(view.type == DataType::kF32, name, " is ", type_name(view.type), ", expected f32");
+  require(view.dims == dims, name, " has dims ", view.dims, ", expected ", dims);
+  require(columns < 2 || view.strides[1] == 1, name, " has an innermost stride of ", view.strides[1], ", expected 1");
+  require(view.data != nullptr || view.count() == 0, name, " is null, expected ", dims, " elements");
+}
+
+/// Whether both are the same elements in the same order.
+bool same_view(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.dims == b.dims && a.strides == b.strides;
+}
+
+UnaryKernel activation_kernel(Activation activation) {
+  const ElementwiseKernels kernels = elementwise_kernels();
+  switch (activation) {
+    case Activation::kNone:
+      return nullptr;
+    case Activation::kRelu:
+      return kernels.relu;
+    case Activation::kSilu:
+      return kernels.silu;
+    case Activation::kGelu:
+      return kernels.gelu;
+    case Activation::kGeluTanh:
+      return kernels.gelu_tanh;
+  }
+  fail(ErrorCode::kInvalidArgument, "activation is ", static_cast<int>(activation), ", expected one of the enum");
+}
+
+}  // namespace
+
+const char* activation_name(Activation activation) {
+  constexpr const char* kNames[] = {"none", "relu", "silu", "gelu", "gelu_tanh"};
+  return kNames[static_cast<int>(activation)];
+}
+
+struct PackedMatmul::Impl {
+  Impl(const PackedMatmulSpec& given, const PackedMatmulWeights& weights)
+      : spec(given),
+        activate(activation_kernel(given.activation)),
+        gated(weights.gate),
+        weight(kernels, weights.weight, weights.bias) {
+    if (gated) gate = PackedWeight(kernels, weights.gate, weights.gate_bias);
+    const std::int64_t floats = kRowBlock * std::min(kPanels * kernels.panel_columns, spec.columns);
+    if (gated) gate_tile = layout.per_worker<float>(floats);
+    product_tile = layout.per_worker<float>(floats);
+  }
+
+  /// Rows and columns of one task.
+  struct Split {
+    std::int64_t row_block, column_block, row_blocks, tasks;
+  };
+  Split split(std::int64_t rows) const {
+    Split s{std::clamp<std::int64_t>(rows, 1, kRowBlock), 0, 0, 0};
+    s.row_blocks = ceil_div(rows, s.row_block);
+    for (std::int64_t panels = kPanels; panels > 0; panels /= 2) {
+      s.column_block = panels * kernels.panel_columns;
+      s.tasks = s.row_blocks * ceil_div(spec.columns, s.column_block);
+      if (s.tasks >= kEnoughTasks) break;
+    }
+    return s;
+  }
+
+  MatmulTile task_tile(const Split& s, std::int64_t task, std::int64_t rows) const;
+  Work work(const MatmulTile& tile) const;
+  void run_tile(const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region) const;
+
+  PackedMatmulSpec spec;
+  PackedGemmKernels kernels = packed_gemm_kernels();
+  BinaryKernel add = elementwise_kernels().add, multiply = elementwise_kernels().mul;
+  UnaryKernel activate;
+  bool gated;
+  PackedWeight weight, gate;
+  WorkspaceLayout layout;
+  WorkspaceArray<float> gate_tile, product_tile;  // the latter where a residual is added
+};
+
+PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const PackedMatmulWeights& weights) {
+  require(spec.columns >= 0 && spec.depth >= 0, "matmul sizes are ", spec.columns, " x ", spec.depth,
+          ", expected none below 0");
+  check_weight("weight", spec, weights.weight, weights.bias);
+  require(weights.gate || !weights.gate_bias, "gate_bias has dims ", weights.gate_bias.dims,
+          ", expected none without gate");
+  if (weights.gate) check_weight("gate", spec, weights.gate, weights.gate_bias);
+  impl_ = translate_bad_alloc([&] { return std::make_unique<const Impl>(spec, weights); });
+}
+
+PackedMatmul::~PackedMatmul() = default;
+PackedMatmul::PackedMatmul(PackedMatmul&&) noexcept = default;
+PackedMatmul& PackedMatmul::operator=(PackedMatmul&&) noexcept = default;
+
+const PackedMatmulSpec& PackedMatmul::spec() const { return impl_->spec; }
+
+std::string PackedMatmul::explain() const {
+  const PackedMatmulSpec& spec = impl_->spec;
+  std::ostringstream text;
+  text << "packed matmul " << impl_->kernels.target << ", " << (impl_->gated ? "2 × " : "") << spec.columns << " × "
+       << spec.depth << " in panels of " << impl_->kernels.panel_columns << " columns, tasks of up to " << kRowBlock
+       << " × " << kPanels * impl_->kernels.panel_columns << ", epilogue " << activation_name(spec.activation)
+       << (impl_->gated ? " of the gate" : "");
+  return text.str();
+}
+
+std::size_t PackedMatmul::workspace_bytes(int workers) const { return impl_->layout.bytes(workers); }
+
+MatmulTile PackedMatmul::Impl::task_tile(const Split& s, std::int64_t task, std::int64_t rows) const {
+  // Row blocks are innermost: consecutive tasks share their panels.
+  const std::int64_t row = task % s.row_blocks * s.row_block, column = task / s.row_blocks * s.column_block;
+  return {row, std::min(s.row_block, rows - row), column, std::min(s.column_block, spec.columns - column)};
+}
+
+Work PackedMatmul::Impl::work(const MatmulTile& tile) const {
+  const std::int64_t products = gated ? 2 : 1;
+  const std::int64_t flops = 2 * products * tile.rows * tile.columns * spec.depth;
+  const std::int64_t elements = (tile.rows + products * tile.columns) * spec.depth + tile.rows * tile.columns;
+  return {.flops_nominal = flops, .flops_executed = flops, .bytes = 4 * elements};
+}
+
+void PackedMatmul::Impl::run_tile(const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region) const {
+  const auto [row, rows, column, columns] = tile;
+  const auto multiply_by = [&](const PackedWeight& w, float* y, std::int64_t stride) {
+    kernels.multiply({.x = reinterpret_cast<const float*>(args.x.data) + row * args.x.strides[0],
+                      .x_stride = args.x.strides[0],
+                      .rows = rows,
+                      .depth = spec.depth,
+                      .weight = w.weight() + column * spec.depth,
+                      .columns = columns,
+                      .bias = w.bias() != nullptr ? w.bias() + column : nullptr,
+                      .y = y,
+                      .y_stride = stride});
+  };
+  const auto at = [&](const auto& view, std::int64_t r) {
+    return view.data + ((row + r) * view.strides[0] + column) * static_cast<std::int64_t>(sizeof(float));
+  };
+  // The residual may be out, which the sums of a deep product pass through.
+  float* const gates = gate_tile.in(region);
+  float* const product = args.residual ? product_tile.in(region) : reinterpret_cast<float*>(at(args.out, 0));
+  const std::int64_t stride = args.residual ? columns : args.out.strides[0];
+  multiply_by(weight, product, stride);
+  if (gated) multiply_by(gate, gates, columns);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* const y = product + r * stride;
+    float* const activated = gated ? gates + r * columns : y;
+    if (activate != nullptr) activate(activated, activated, columns);
+    if (gated) multiply({y, 1, activated, 1, y, columns});
+    if (args.residual) add({y, 1, at(args.residual, r), 1, at(args.out, r), columns});
+  }
+}
+
+void PackedMatmul::check(const PackedMatmulArgs& args) const {
+  const PackedMatmulSpec& spec = impl_->spec;
+  require(args.x.rank() == 2, "x has dims ", args.x.dims, ", expected [M, ", spec.depth, "]");
+  const std::int64_t rows = args.x.dims[0];
+  check_tensor("x", args.x, rows, spec.depth);
+  check_tensor("out", args.out, rows, spec.columns);
+  check_no_self_overlap("out", args.out);
+  check_apart("out", args.out, "x", args.x);
+  if (!args.residual) return;
+  check_tensor("residual", args.residual, rows, spec.columns);
+  if (!same_view(args.residual, args.out)) check_apart("out", args.out, "residual", args.residual);
+}
+
+void PackedMatmul::run(const PackedMatmulArgs& args, std::byte* workspace, const Threads& threads,
+                       Profiler* profiler) const {
+  check(args);
+  const std::size_t bytes = workspace_bytes(threads.workers());
+  require(workspace != nullptr || bytes == 0, "workspace is null, expected ", bytes, " bytes");
+  const std::int64_t rows = args.x.dims[0];
+  if (rows == 0 || impl_->spec.columns == 0) return;
+  const Impl::Split split = impl_->split(rows);
+  threads.parallel_for(split.tasks, [&](std::int64_t task, int worker) {
+    ProfileScope scope(profiler, worker, kZoneMatmul);
+    const MatmulTile tile = impl_->task_tile(split, task, rows);
+    impl_->run_tile(args, tile, impl_->layout.worker_region(workspace, worker));
+    if (profiler) scope.add(impl_->work(tile));
+  });
+}
+
+}  // namespace headway
