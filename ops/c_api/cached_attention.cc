@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include "ops/c_api/cached_attention.h"
 #include "ops/c_api/guarded.h"
 #include "ops/c_api/handles.h"
 #include "ops/c_api/kv_cache.h"
@@ -31,7 +32,12 @@ headway_cached_attention_spec default_spec() noexcept {
   return spec;
 }
 
-CachedAttentionSpec spec_of(const headway_cached_attention_spec& given) {
+}  // namespace
+
+namespace headway::c_api {
+
+CachedAttentionSpec spec_of(const headway_cached_attention_spec* from) {
+  const headway_cached_attention_spec given = read(from, "spec", default_spec());
   CachedAttentionSpec spec;
   spec.type = type_of(given.type, "type");
   spec.cache_type = type_of(given.cache_type, "cache_type");
@@ -50,9 +56,10 @@ CachedAttentionSpec spec_of(const headway_cached_attention_spec& given) {
   return spec;
 }
 
-CachedAttentionArgs args_of(const headway_cached_attention_args& given) {
+CachedAttentionArgs args_of(const headway_cached_attention_args* from) {
+  const headway_cached_attention_args given = read(from, "args", headway_cached_attention_args{});
   CachedAttentionArgs args;
-  args.query = required_view(given.query, "query");
+  args.query = view(given.query, "query");
   args.query_starts = view(given.query_starts, "query_starts");
   args.lengths = required_view(given.lengths, "lengths");
   args.cache = cache_of(given.cache);
@@ -62,12 +69,12 @@ CachedAttentionArgs args_of(const headway_cached_attention_args& given) {
   args.relative_bias_future = given.relative_bias_future;
   args.mask = view(given.mask, "mask");
   args.mask_starts = view(given.mask_starts, "mask_starts");
-  args.out = required_view(given.out, "out");
+  args.out = view(given.out, "out");
   args.log_sum_exp = view(given.log_sum_exp, "log_sum_exp");
   return args;
 }
 
-}  // namespace
+}  // namespace headway::c_api
 
 void headway_cached_attention_spec_init_sized(headway_cached_attention_spec* spec, size_t struct_size) {
   init(spec, struct_size, default_spec());
@@ -81,8 +88,7 @@ headway_status headway_cached_attention_create(const headway_cached_attention_sp
                                                headway_cached_attention** attention) {
   return guarded([&] {
     headway_cached_attention*& result = required_result(attention, "attention");
-    const CachedAttentionSpec given = spec_of(read(spec, "spec", default_spec()));
-    give(std::make_unique<headway_cached_attention>(headway_cached_attention{CachedAttention(given)}), &result);
+    give(std::make_unique<headway_cached_attention>(headway_cached_attention{CachedAttention(spec_of(spec))}), &result);
   });
 }
 
@@ -101,7 +107,9 @@ headway_status headway_cached_attention_run(const headway_cached_attention* atte
                                             const headway_cached_attention_args* args, void* workspace,
                                             const headway_threads* threads) {
   return guarded([&] {
-    const CachedAttentionArgs given = args_of(read(args, "args", headway_cached_attention_args{}));
+    const CachedAttentionArgs given = args_of(args);
+    require(given.query.present, "query is null");
+    require(given.out.present, "out is null");
     required(attention, "attention").attention.run(given, static_cast<std::byte*>(workspace), threads_of(threads));
   });
 }

@@ -13,10 +13,6 @@
 using namespace headway;         // NOLINT: functions of the C API are in no namespace
 using namespace headway::c_api;  // NOLINT
 
-struct headway_rotary {
-  RotaryTable table;
-};
-
 namespace {
 
 headway_rotary_spec default_rotary_spec() noexcept {

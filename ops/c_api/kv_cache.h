@@ -4,6 +4,10 @@
 #include "headway/headway.h"
 #include "headway/kv_cache.h"
 
+struct headway_rotary {
+  headway::RotaryTable table;
+};
+
 namespace headway::c_api {
 
 KvCache cache_of(const headway_kv_cache* cache);

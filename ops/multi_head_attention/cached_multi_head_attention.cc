@@ -41,6 +41,15 @@ void check_projection(const char* name, const ConstTensorView& weight, const Con
   require(bias.dims == Dims{rows}, name, " bias has dims ", bias.dims, ", expected ", Dims{rows});
 }
 
+void check_norm_weight(const char* name, const HeadNorm& norm, const ConstTensorView& weight, std::int64_t heads,
+                       std::int64_t head_dim) {
+  if (!norm.enabled || !weight) return;
+  const Dims dims = {norm.across_heads ? heads * head_dim : head_dim};
+  require(weight.type == DataType::kF32, name, " is ", type_name(weight.type), ", expected f32");
+  require(weight.dims == dims, name, " has dims ", weight.dims, ", expected ", dims);
+  require_memory(name, weight);
+}
+
 /// Three weights [_, E] and their biases below each other; a bias that is absent is 0 beside others.
 class Stacked {
  public:
@@ -72,9 +81,9 @@ class Stacked {
   bool biased_ = false;
 };
 
-/// The weights of `norm` in memory of our own.
-std::vector<float> copied(ConstTensorView* weight) {
-  if (!*weight) return {};
+/// A weight of the norm in memory of our own, where there is one.
+std::vector<float> copied(bool enabled, ConstTensorView* weight) {
+  if (!enabled || !*weight) return {};
   std::vector<float> values(static_cast<std::size_t>(weight->count()));
   copy_elements(*weight, view_of(values.data(), weight->dims));
   *weight = view_of(std::as_const(values).data(), weight->dims);
@@ -88,8 +97,8 @@ struct CachedMultiHeadAttention::Impl {
       : spec(given),
         attention(given.attention),
         columns(attention.spec()),
-        query_norm(copied(&spec.norm.query_weight)),
-        key_norm(copied(&spec.norm.key_weight)),
+        query_norm(copied(spec.norm.enabled, &spec.norm.query_weight)),
+        key_norm(copied(spec.norm.enabled, &spec.norm.key_weight)),
         projection({columns.projected(), spec.embed_dim}, Stacked(weights, spec.embed_dim).weights()),
         output({spec.embed_dim, columns.context}, {weights.output, weights.output_bias, {}, {}}) {
     spec.attention = attention.spec();
@@ -133,11 +142,17 @@ CachedMultiHeadAttention::CachedMultiHeadAttention(const CachedMultiHeadAttentio
   if (spec.attention.type != DataType::kF32) {
     fail(ErrorCode::kUnsupported, "attention.type is ", type_name(spec.attention.type), ", expected f32");
   }
-  const Columns columns(CachedAttention(spec.attention).spec());
+  const CachedAttentionSpec attention = CachedAttention(spec.attention).spec();
+  const Columns columns(attention);
   check_projection("query", weights.query, weights.query_bias, columns.query, spec.embed_dim);
   check_projection("key", weights.key, weights.key_bias, columns.key, spec.embed_dim);
   check_projection("value", weights.value, weights.value_bias, columns.value, spec.embed_dim);
   check_projection("output", weights.output, weights.output_bias, spec.embed_dim, columns.context);
+  check_norm_weight("norm.query_weight", spec.norm, spec.norm.query_weight, attention.num_heads, attention.head_dim);
+  check_norm_weight("norm.key_weight", spec.norm, spec.norm.key_weight, *attention.num_kv_heads, attention.head_dim);
+  require(spec.rotary == nullptr || spec.rotary->rotary_dim() <= attention.head_dim, "rotary turns ",
+          spec.rotary == nullptr ? 0 : spec.rotary->rotary_dim(),
+          " dimensions, expected at most head_dim = ", attention.head_dim);
   impl_ = translate_bad_alloc([&] { return std::make_unique<const Impl>(spec, weights); });
 }
 

@@ -96,6 +96,6 @@ inline const std::vector<WordRule> kWordRules = {
 };
 
 /// C headers that count as standard library.
-inline const Patterns kCHeaders = {"stddef.h", "stdint.h", "stdbool.h", "stdio.h"};
+inline const Patterns kCHeaders = {"math.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"};
 
 }  // namespace headway::layers

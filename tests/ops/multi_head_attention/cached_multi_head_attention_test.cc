@@ -289,6 +289,16 @@ TEST(CachedMultiHeadAttention, WeightsThatDoNotFitAreNamed) {
   expect_contains(error_of([&] { CachedMultiHeadAttention(layer_spec(), given); }),
                   "value weight has dims [96, 40], expected [32, 40]");
   CachedMultiHeadAttentionSpec spec = layer_spec();
+  given = weights.view<CachedMultiHeadAttentionWeights>();
+  spec.norm.enabled = true;
+  spec.norm.key_weight = view_of(weights.output_bias.data(), {kHeadDim + 1});
+  expect_contains(error_of([&] { CachedMultiHeadAttention(spec, given); }),
+                  "norm.key_weight has dims [17], expected [16]");
+  spec.norm.enabled = false;
+  const RotaryTable wide({kHeadDim + 2, 8, 10000, false, {}});
+  spec.rotary = &wide;
+  expect_contains(error_of([&] { CachedMultiHeadAttention(spec, given); }),
+                  "rotary turns 18 dimensions, expected at most head_dim = 16");
   spec.attention.type = DataType::kBF16;
   expect_contains(error_of([&] { CachedMultiHeadAttention(spec, given); }, ErrorCode::kUnsupported),
                   "attention.type is bf16, expected f32");
