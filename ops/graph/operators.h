@@ -18,6 +18,7 @@ std::unique_ptr<Operator> make_rotary_embedding_op();
 std::unique_ptr<Operator> make_microsoft_rotary_embedding_op();
 std::unique_ptr<Operator> make_microsoft_multi_head_attention_op();
 std::unique_ptr<Operator> make_microsoft_attention_op();
+std::unique_ptr<Operator> make_group_query_attention_op();
 std::unique_ptr<Operator> make_linear_op();
 std::unique_ptr<Operator> make_if_op();
 

@@ -13,6 +13,7 @@ void register_ops(Registry* registry) {
   registry->add(make_microsoft_rotary_embedding_op());
   registry->add(make_microsoft_multi_head_attention_op());
   registry->add(make_microsoft_attention_op());
+  registry->add(make_group_query_attention_op());
   registry->add(make_linear_op());
   registry->add(make_if_op());
   add_unary_ops(registry);

@@ -194,7 +194,12 @@ ModelInputs::ModelInputs(const Graph& graph, const ModelInputOptions& options) {
   }
   const std::map<std::string, Dims> shapes = parse_shapes(graph, options.shapes);
   SymbolSizes sizes;
-  for (const auto& [name, tensor] : given) sizes.learn(*find_input(graph, name), tensor.first.dims);
+  for (auto& [name, tensor] : given) {
+    const GraphInput& input = *find_input(graph, name);
+    // Files often hold a scalar as a list of one.
+    if (input.dims.empty() && tensor.first.dims == Dims{1}) tensor.first = tensor.first.reshaped({});
+    sizes.learn(input, tensor.first.dims);
+  }
   for (const auto& [name, dims] : shapes) sizes.learn(*find_input(graph, name), dims);
   for (const GraphInput& input : graph.inputs()) {
     const std::string& input_name = graph.value_name(input.value);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Importing : public testing::Test {
+class Importing : public ::testing::Test {
  protected:
   Importing() {
     register_ops(&registry_);
@@ -42,8 +42,8 @@ class Importing : public testing::Test {
   }
 
   const fs::path folder_ =
-      fs::path(testing::TempDir()) /
-      ("headway_onnx_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+      fs::path(::testing::TempDir()) /
+      ("headway_onnx_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
   Registry registry_;
 };
 
