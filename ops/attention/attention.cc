@@ -6,9 +6,11 @@
 #include <cstring>
 
 #include "ops/attention/check_args.h"
+#include "ops/attention/epilogue/log_sum_exp.h"
 #include "ops/attention/implementation.h"
 #include "ops/attention/run_checked.h"
 #include "ops/attention/spec.h"
+#include "ops/base/hidden_score.h"
 #include "runtime/base/bad_alloc.h"
 #include "runtime/base/check.h"
 
@@ -17,7 +19,8 @@ namespace {
 
 /// Without a key there is nothing to add up: the context is 0 whatever empty_row says of rows whose keys are all
 /// hidden, as a product of matrices over no columns is, and there is no score to write.
-void write_no_keys(const TensorView& out) {
+void write_no_keys(const AttentionArgs& args) {
+  const TensorView& out = args.out;
   const auto bytes = static_cast<std::size_t>(size_bytes(out.type));
   for (std::int64_t i = 0; i < out.count(); ++i) {
     std::int64_t rest = i, at = 0;
@@ -27,6 +30,7 @@ void write_no_keys(const TensorView& out) {
     }
     std::memset(out.data + at * static_cast<std::int64_t>(bytes), 0, bytes);
   }
+  if (args.log_sum_exp) fill_log_sum_exp(args.log_sum_exp, kHiddenScore);
 }
 
 constexpr const char* kVariable = "HEADWAY_ATTENTION";
@@ -109,7 +113,7 @@ void AttentionInternals::run_checked(const Attention& attention, const Attention
                                      const Threads& threads, Profiler* profiler) {
   const AttentionSpec& spec = attention.spec();
   if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
-  if (spec.key_len == 0) return write_no_keys(args.out);
+  if (spec.key_len == 0) return write_no_keys(args);
   attention.impl_->implementation->run(args, workspace, threads, profiler);
 }
 

@@ -94,13 +94,15 @@ void check_mask(const AttentionSpec& spec, const ConstTensorView& mask) {
   require_memory("mask", mask);
 }
 
-void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
-  const std::int64_t b = spec.batch;
-  check_tensor("query", args.query, spec.type, {b, spec.num_heads, spec.query_len, spec.head_dim});
-  check_tensor("key", args.key, spec.type, {b, *spec.num_kv_heads, spec.key_len, spec.head_dim});
-  check_tensor("value", args.value, spec.type, {b, *spec.num_kv_heads, spec.key_len, *spec.value_head_dim});
-  check_tensor("out", args.out, spec.type, {b, spec.num_heads, spec.query_len, *spec.value_head_dim});
-  check_scores(spec, args);
+namespace {
+
+void check_query_and_key(const AttentionSpec& spec, const AttentionArgs& args) {
+  check_tensor("query", args.query, spec.type, {spec.batch, spec.num_heads, spec.query_len, spec.head_dim});
+  check_tensor("key", args.key, spec.type, {spec.batch, *spec.num_kv_heads, spec.key_len, spec.head_dim});
+}
+
+/// Masks, lengths and offsets.
+void check_visibility(const AttentionSpec& spec, const AttentionArgs& args) {
   check_mask(spec, args.mask);
   check_key_mask(spec, args.key_mask);
 
@@ -111,6 +113,27 @@ void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
     require(takes_offsets(spec), "offsets is given, but only Causal::kOffset or a window without causality takes it");
     check_integers("offsets", args.offsets, spec, -kLargestOffset, kLargestOffset);
   }
+}
+
+}  // namespace
+
+void check_score_inputs(const AttentionSpec& spec, const AttentionArgs& args) {
+  check_query_and_key(spec, args);
+  check_visibility(spec, args);
+}
+
+void check_log_sum_exp(const AttentionSpec& spec, const TensorView& log_sum_exp) {
+  check_tensor("log_sum_exp", log_sum_exp, DataType::kF32, {spec.batch, spec.num_heads, spec.query_len});
+}
+
+void check_args(const AttentionSpec& spec, const AttentionArgs& args) {
+  const std::int64_t b = spec.batch;
+  check_query_and_key(spec, args);
+  check_tensor("value", args.value, spec.type, {b, *spec.num_kv_heads, spec.key_len, *spec.value_head_dim});
+  check_tensor("out", args.out, spec.type, {b, spec.num_heads, spec.query_len, *spec.value_head_dim});
+  check_scores(spec, args);
+  if (args.log_sum_exp) check_log_sum_exp(spec, args.log_sum_exp);
+  check_visibility(spec, args);
   check_aliasing(args);
 }
 

@@ -11,8 +11,8 @@ inline void require_memory(const char* argument, const ConstTensorView& view) {
   require(view.data != nullptr || view.count() == 0, argument, " is null, expected ", view.dims, " elements");
 }
 
-/// Throws kInvalidArgument when out or scores may share memory with another tensor or with themselves. Columns of their
-/// own in the rows of one buffer [T, Q | K | V | O] are apart.
+/// Throws kInvalidArgument when out, scores or log_sum_exp may share memory with another tensor or with themselves.
+/// Columns of their own in the rows of one buffer [T, Q | K | V | O] are apart.
 void check_aliasing(const AttentionArgs& args);
 
 }  // namespace headway

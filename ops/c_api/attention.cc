@@ -81,6 +81,7 @@ headway_status headway_attention_run(const headway_attention* attention, const h
     tensors.offsets = view(given.offsets, "offsets");
     tensors.out = required_view(given.out, "out");
     tensors.scores = view(given.scores, "scores");
+    tensors.log_sum_exp = view(given.log_sum_exp, "log_sum_exp");
     required(attention, "attention").attention.run(tensors, static_cast<std::byte*>(workspace), threads_of(threads));
   });
 }

@@ -57,6 +57,7 @@ class Row {
       write_columns(begin, std::min(begin + kValueColumns, args_.value.dims[3]), visible == 0);
     }
     write_scores(visible == 0);
+    write_log_sum_exp(visible == 0);
     return visible;
   }
 
@@ -143,6 +144,13 @@ class Row {
         }
       }
     }
+  }
+
+  void write_log_sum_exp(bool empty) const {
+    if (!args_.log_sum_exp) return;
+    const Dims& strides = args_.log_sum_exp.strides;
+    const double value = empty ? kMinusInfinity : maximum_ + std::log(sum_of_exps());
+    store(args_.log_sum_exp, b_ * strides[0] + h_ * strides[1] + i_ * strides[2], value);
   }
 
   const AttentionSpec& spec_;

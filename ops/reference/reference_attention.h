@@ -16,10 +16,11 @@ struct ReferenceRows {
   std::int64_t query_end;
 };
 
-/// Computes `rows` of args.out and, where spec.scores_output asks for them, of args.scores. Query, key and value are
-/// f32, bf16 or f64 (all three the same); out is f32, bf16 or f64, and scores f32 or f64, whatever the inputs are; any
-/// strides. Everything in between is double, and results are rounded once. The arguments must be valid for the spec;
-/// defaults that are not filled in have their documented meaning.
+/// Computes `rows` of args.out and, where spec.scores_output asks for them, of args.scores, and of args.log_sum_exp
+/// where it is given. Query, key and value are f32, bf16 or f64 (all three the same); out is f32, bf16 or f64, and
+/// scores and log_sum_exp f32 or f64, whatever the inputs are; any strides. Everything in between is double, and
+/// results are rounded once. The arguments must be valid for the spec; defaults that are not filled in have their
+/// documented meaning.
 ///
 /// A key that is hidden (by a mask, the causal limit, the window or a length) is never read, nor is its value, with
 /// one exception: scores in mode kScaled and kSoftcapped are written for all Skv keys, so those keys are read.

@@ -1,10 +1,12 @@
-// exp and tanh for one vector, in f32. Decides the polynomial and what happens at the edges; knows no loop.
+// exp, ln and tanh for one vector, in f32. Decides the polynomial and what happens at the edges; knows no loop.
 #if defined(HEADWAY_OPS_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_MATH_INL_H_
 #undef HEADWAY_OPS_SIMD_MATH_INL_H_
 #else
 #define HEADWAY_OPS_SIMD_MATH_INL_H_
 #endif
+
+#include <limits>
 
 #include "hwy/highway.h"
 
@@ -129,6 +131,31 @@ HWY_INLINE V ExpForBf16(D d, V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 2 * 1.00016425f));
   p = hn::MulAdd(p, r, hn::Set(d, 2 * 0.99992805f));
   return hn::Mul(p, half_power);
+}
+
+/// ln(x) for x from the smallest normal number on, absolute error at most 1.2e-7·(1 + |ln x|); −inf for 0, NaN for NaN
+/// and infinity. x = 2^n·(1 + f) with √½ ≤ 1 + f < √2; the polynomial is that of Cephes' logf.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Log(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto bits = hn::BitCast(di, x);
+  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
+  const V n = hn::ConvertTo(d, exponent);
+  const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent))), hn::Set(d, 1.0f));
+  V p = hn::MulAdd(hn::Set(d, 7.0376836292e-2f), f, hn::Set(d, -1.1514610310e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.1676998740e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, -1.2420140846e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.4249322787e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, -1.6668057665e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.0000714765e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, -2.4999993993e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 3.3333331174e-1f));
+  const V square = hn::Mul(f, f);
+  V low = hn::MulAdd(n, hn::Set(d, -2.12194440e-4f), hn::Mul(hn::Mul(p, f), square));
+  low = hn::NegMulAdd(hn::Set(d, 0.5f), square, low);
+  const V log = hn::MulAdd(n, hn::Set(d, 0.693359375f), hn::Add(f, low));
+  const V minus_infinity = hn::Set(d, -std::numeric_limits<float>::infinity());
+  return hn::Add(hn::IfThenElse(hn::Eq(x, hn::Zero(d)), minus_infinity, log), hn::Sub(x, x));
 }
 
 /// tanh(x), relative error at most 5e-7 also near 0: (e^2|x| − 1) / (e^2|x| + 1), the numerator without cancellation.

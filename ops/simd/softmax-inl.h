@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/simd/bf16-inl.h"
 #include "ops/simd/math-inl.h"
+#include "ops/simd/softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {
@@ -49,7 +50,7 @@ inline float RowMax(const float* x, std::int64_t n, float so_far) {
   return largest;
 }
 
-inline void SoftmaxRow(float* scores, std::int64_t n) {
+inline RowSum SoftmaxRow(float* scores, std::int64_t n) {
   using D = hn::ScalableTag<float>;
   const D d;
   // The lowest float instead of −inf: exp(−inf − max) is then 0 and not NaN before the first visible score.
@@ -60,8 +61,20 @@ inline void SoftmaxRow(float* scores, std::int64_t n) {
     sum = hn::Add(sum, p);
     return p;
   });
-  const auto reciprocal = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum));
+  const auto total = hn::SumOfLanes(d, sum);
+  const auto reciprocal = hn::Div(hn::Set(d, 1.0f), total);
   ForEachVector(d, scores, scores, n, 0.0f, [&](auto p) HWY_ATTR { return hn::Mul(p, reciprocal); });
+  return {.max = hn::GetLane(row_max), .sum = hn::GetLane(total)};
+}
+
+inline void LogSumExpRows(const float* max, const float* sum, float* out, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, max + i), Log(d, hn::LoadU(d, sum + i))), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = max[i] + hn::GetLane(Log(d, hn::Set(d, sum[i])));
 }
 
 inline void ExpRow(const float* x, float* out, std::int64_t n) {

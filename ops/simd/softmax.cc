@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 SoftmaxKernels SoftmaxKernelsOfTarget() {
   return {.softmax_row = &SoftmaxRow,
           .normalize_row = &NormalizeRow,
+          .log_sum_exp = &LogSumExpRows,
           .exp = &ExpRow,
           .softcap_row = &SoftcapRow,
           .row_max = &RowMax,

@@ -4,18 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 
 #include "runtime/base/check.h"
 
 namespace headway {
 namespace {
-
-/// Half-open, in bytes.
-struct ByteRange {
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t size() const { return end - begin; }
-};
 
 std::int64_t stride_bytes(const ConstTensorView& view, int axis) {
   return view.strides[axis] * static_cast<std::int64_t>(size_bytes(view.type));
@@ -58,10 +52,13 @@ bool side_by_side_in_a_row_of(const ConstTensorView& rows, const ConstTensorView
 
 }  // namespace
 
+ByteRange byte_range(const ConstTensorView& view) {
+  constexpr ByteRange kNothing{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  return !view || view.count() == 0 ? kNothing : addresses(view, 0);
+}
+
 bool may_overlap(const ConstTensorView& a, const ConstTensorView& b) {
-  if (!a || !b || a.count() == 0 || b.count() == 0) return false;
-  const ByteRange of_a = addresses(a, 0), of_b = addresses(b, 0);
-  if (of_a.end <= of_b.begin || of_b.end <= of_a.begin) return false;
+  if (!byte_range(a).meets(byte_range(b))) return false;
   return !side_by_side_in_a_row_of(a, a, b) && !side_by_side_in_a_row_of(b, a, b);
 }
 

@@ -2,9 +2,23 @@
 // no operator.
 #pragma once
 
+#include <cstdint>
+
 #include "headway/tensor.h"
 
 namespace headway {
+
+/// Half-open, in bytes.
+struct ByteRange {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t size() const { return end - begin; }
+  bool meets(const ByteRange& other) const { return begin < other.end && other.begin < end; }
+};
+
+/// From the first byte of a view's elements to the end of the last; empty, meeting nothing, without elements. Views
+/// whose ranges do not meet are apart, which is a cheaper question than may_overlap().
+ByteRange byte_range(const ConstTensorView& view);
 
 /// Whether an element of `a` may lie on one of `b`. Views whose rows lie side by side in the rows of one buffer,
 /// columns of their own each, share nothing; nor does one without elements. Other views are taken to fill the bytes

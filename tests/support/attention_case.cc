@@ -84,6 +84,7 @@ AttentionCase::AttentionCase(const CaseShape& shape) : shape_(shape), spec_(comp
   key = Strided({s.batch, *s.num_kv_heads, s.key_len, s.head_dim}, shape.layout, s.type);
   value = Strided({s.batch, *s.num_kv_heads, s.key_len, *s.value_head_dim}, shape.layout, s.type);
   out = Strided({s.batch, s.num_heads, s.query_len, *s.value_head_dim}, shape.layout, s.type);
+  log_sum_exp = Strided({s.batch, s.num_heads, s.query_len, 1}, shape.layout);
   query.fill_normal(random);
   key.fill_normal(random);
   value.fill_normal(random);
@@ -113,6 +114,11 @@ AttentionArgs AttentionCase::args() {
   result.value = value.view();
   result.out = out.view();
   result.scores = scores.view();
+  if (shape_.seed % 2 == 1) {
+    const TensorView rows = log_sum_exp.view();
+    result.log_sum_exp = TensorView(rows.data, DataType::kF32, {rows.dims[0], rows.dims[1], rows.dims[2]},
+                                    {rows.strides[0], rows.strides[1], rows.strides[2]});
+  }
   result.mask = mask_view({spec_.mask, shape_.mask_type, mask_values, mask_bits, mask_halves_}, mask_dims_);
   result.key_mask =
       mask_view({spec_.key_mask, shape_.mask_type, key_mask_values, key_mask_bits, key_mask_halves_}, key_mask_dims_);
@@ -124,6 +130,7 @@ AttentionArgs AttentionCase::args() {
 void AttentionCase::poison_outputs() {
   out.poison();
   scores.poison();
+  log_sum_exp.poison();
 }
 
 }  // namespace headway::testing

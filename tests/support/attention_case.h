@@ -40,6 +40,7 @@ class AttentionCase {
   void poison_outputs();
 
   Strided query, key, value, out, scores;
+  Strided log_sum_exp;                  ///< [B, Hq, Sq, 1]; given to a run when the seed is odd
   std::vector<float> mask_values;       ///< elements of an additive mask, contiguous
   std::vector<std::uint8_t> mask_bits;  ///< of a bool mask
   std::vector<float> key_mask_values;

@@ -144,6 +144,9 @@ Expected::Expected(const AttentionSpec& spec, const AttentionArgs& given) : spec
     exact.scores = view_of(scores_.data(), args.scores.dims);
     score_dims_ = args.scores.rank() == 4 ? args.scores.dims : Dims{spec.batch, 1, spec.query_len, spec.key_len};
   }
+  const Dims rows{spec.batch, spec.num_heads, spec.query_len};
+  log_sum_exp_.resize(size(element_count(rows)) + 1);
+  exact.log_sum_exp = view_of(log_sum_exp_.data(), rows);
   reference_attention(doubled, exact);
 
   each(out_dims_, [&](auto b, auto h, auto i, auto d) {
@@ -162,6 +165,7 @@ Comparison Expected::compare(const AttentionArgs& args, bool bf16_weights) const
   Comparison result;
   compare_out(args, bf16_weights, &result);
   if (args.scores) compare_scores(args, &result);
+  if (args.log_sum_exp) compare_log_sum_exp(args, bf16_weights, &result);
   return result;
 }
 
@@ -209,6 +213,20 @@ void Expected::compare_scores(const AttentionArgs& args, Comparison* result) con
     const double exact = scores_[size(index)];
     check("scores", index, static_cast<double>(args.scores.as<float>()[at]), exact, score_bound(exact, magnitude), 0,
           result);
+    ++index;
+  });
+}
+
+void Expected::compare_log_sum_exp(const AttentionArgs& args, bool bf16_weights, Comparison* result) const {
+  const double of_keys = 4 + std::log(std::max(1.0, static_cast<double>(spec_.key_len)));
+  std::int64_t index = 0;
+  each({spec_.batch, spec_.num_heads, spec_.query_len, 1}, [&](auto b, auto h, auto i, auto) {
+    const Dims& strides = args.log_sum_exp.strides;
+    const auto got =
+        static_cast<double>(args.log_sum_exp.as<float>()[b * strides[0] + h * strides[1] + i * strides[2]]);
+    double bound = numerical_bound::kEpsilon * (of_keys + 4 * magnitude_[size(index)]);
+    if (bf16_weights) bound += 1e-4;
+    check("log_sum_exp", index, got, log_sum_exp_[size(index)], bound, 0, result);
     ++index;
   });
 }

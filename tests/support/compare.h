@@ -20,10 +20,10 @@ struct Comparison {
 /// The exact result of one problem with the bound of every element. Made once, compared with many.
 class Expected {
  public:
-  /// Reads all values, hidden or not; `args.out` and `args.scores` are not touched.
+  /// Reads all values, hidden or not; the outputs of `args` are not touched.
   Expected(const AttentionSpec& spec, const AttentionArgs& args);
 
-  /// `args.out` and `args.scores` as an implementation left them, for the spec and inputs given above. `bf16_weights`:
+  /// The outputs of `args` as an implementation left them, for the spec and inputs given above. `bf16_weights`:
   /// it is one that rounds its weights to bf16.
   Comparison compare(const AttentionArgs& args, bool bf16_weights = false) const;
 
@@ -33,6 +33,7 @@ class Expected {
  private:
   void compare_out(const AttentionArgs& args, bool bf16_weights, Comparison* result) const;
   void compare_scores(const AttentionArgs& args, Comparison* result) const;
+  void compare_log_sum_exp(const AttentionArgs& args, bool bf16_weights, Comparison* result) const;
   double score_bound(double exact, double magnitude) const;
 
   AttentionSpec spec_;
@@ -41,6 +42,7 @@ class Expected {
   std::vector<double> out_;            // [B, Hq, Sq, Dv]
   std::vector<double> weighted_;       // Σ p|v|, same dims
   std::vector<double> scores_;         // score_dims_
+  std::vector<double> log_sum_exp_;    // [B, Hq, Sq]
   std::vector<double> magnitude_;      // M of a row: [B, Hq, Sq]
   std::vector<double> raw_magnitude_;  // the same over all keys, for scores of modes 0 and 1
 };

@@ -42,6 +42,7 @@ void run_path(const Path& path, AttentionCase& problem, const Threads& threads) 
   run_path(path, problem.spec(), problem.args(), threads);
   EXPECT_FALSE(problem.out.gaps_written()) << path << ": wrote beside the output";
   EXPECT_FALSE(problem.scores.gaps_written()) << path << ": wrote beside the scores";
+  EXPECT_FALSE(problem.log_sum_exp.gaps_written()) << path << ": wrote beside the log-sum-exp";
 }
 
 void run_path(const Path& path, AttentionCase& problem) {

@@ -16,7 +16,9 @@ bool output_row_is_finite(const TensorView& out, const std::byte* row, std::int6
 void recompute_nonfinite_row(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row) {
   AttentionSpec without_scores = spec;
   without_scores.scores_output = ScoresOutput::kNone;
-  reference_attention_rows(without_scores, args, {row.batch, row.head, row.query, row.query + 1});
+  AttentionArgs only_out = args;
+  only_out.log_sum_exp = {};
+  reference_attention_rows(without_scores, only_out, {row.batch, row.head, row.query, row.query + 1});
 }
 
 void clear_hidden_probs(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row, float* probs) {

@@ -25,7 +25,7 @@ inline bool must_recompute(float sum_of_exps, bool output_is_finite) {
 /// Whether none of the `columns` elements of a row of args.out is NaN or infinite.
 bool output_row_is_finite(const TensorView& out, const std::byte* row, std::int64_t columns);
 
-/// Computes one row of args.out again. Scores were written already and are left alone.
+/// Computes one row of args.out again. Scores and log_sum_exp were written already and are left alone.
 void recompute_nonfinite_row(const AttentionSpec& spec, const AttentionArgs& args, const OutputRow& row);
 
 /// Sets the probabilities of the keys that the row does not see to 0, of all key_len. For a row whose sum of exps is

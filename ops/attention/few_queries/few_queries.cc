@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/attention/epilogue/empty_row.h"
+#include "ops/attention/epilogue/log_sum_exp.h"
 #include "ops/attention/epilogue/recompute_rows.h"
 #include "ops/attention/few_queries/key_split.h"
 #include "ops/attention/few_queries/workspace.h"
@@ -121,6 +122,17 @@ class FewQueriesAttention final : public AttentionImplementation {
       if (live && must_recompute(sum, finite)) {
         recompute_nonfinite_row(spec_, task.args, {task.batch, task.head_of(r), task.query_of(r)});
       }
+      splits[0].maximum[r] = maximum;
+      splits[0].sum[r] = sum;
+    }
+    if (task.args.log_sum_exp) write_log_sum_exps(task, splits[0]);
+  }
+
+  /// A row that saw no key has a sum of 0, and so −inf.
+  void write_log_sum_exps(const FewQueriesTask& task, const SplitState& total) const {
+    row_kernels_.log_sum_exp(total.maximum, total.sum, total.sum, shape_.rows);
+    for (std::int64_t r = 0; r < shape_.rows; r += spec_.query_len) {
+      write_log_sum_exp(task.args.log_sum_exp, task.batch, task.head_of(r), 0, spec_.query_len, total.sum + r);
     }
   }
 

@@ -67,6 +67,7 @@ void OnednnQueryTile::compute() {
   scale_query();
   multiply_keys();
   softmax_.run(score_scale_);
+  if (tile_.run.args.log_sum_exp) softmax_.write_log_sum_exps();
   multiply_values();
   write_out();
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/attention/epilogue/empty_row.h"
+#include "ops/attention/epilogue/log_sum_exp.h"
 #include "ops/attention/epilogue/score_output.h"
 #include "ops/attention/zones.h"
 #include "ops/base/hidden_score.h"
@@ -89,7 +90,7 @@ void OnednnSoftmax::row(std::int64_t i) {
   if (spec.scores_output == ScoresOutput::kBiased) write_scores(i, row, kHiddenScore);
   float elsewhere = 0;
   if (sees_a_key) {
-    kernels.softmax_row(row, columns);
+    state_[i] = kernels.softmax_row(row, columns);
     // A NaN in a visible score makes the sum NaN, and so all that is divided by it: 0 is left for hidden keys.
     const bool nan = biased && std::isnan(row[0]);
     for (std::int64_t j = 0; nan && j < columns; ++j) {
@@ -141,9 +142,21 @@ void OnednnSoftmax::row_direct(std::int64_t i) {
   });
   if (sees_a_key) {
     divisor_[i] = sum;
+    state_[i] = {.max = score_scale_ * largest, .sum = sum};
   } else {
     empty_ |= std::uint64_t{1} << i;
   }
+}
+
+void OnednnSoftmax::write_log_sum_exps() const {
+  const std::int64_t count = tile_.rows.count;
+  float maxima[kOnednnTileRows], values[kOnednnTileRows];
+  for (std::int64_t i = 0; i < count; ++i) {
+    maxima[i] = is_empty(i) ? 0 : state_[i].max;
+    values[i] = is_empty(i) ? 0 : state_[i].sum;
+  }
+  tile_.run.kernels.log_sum_exp(maxima, values, values, count);
+  write_log_sum_exp(tile_.run.args.log_sum_exp, tile_.rows.batch, tile_.rows.head, tile_.rows.begin, count, values);
 }
 
 void OnednnSoftmax::run(float score_scale) {

@@ -13,6 +13,8 @@ class OnednnSoftmax {
   explicit OnednnSoftmax(const OnednnTile& tile);
   /// Scores, which are still to be multiplied by `score_scale`, to probabilities in scratch.probs.
   void run(float score_scale);
+  /// Writes the rows of args.log_sum_exp. After run().
+  void write_log_sum_exps() const;
 
   /// Whether some key of some row has probability 0 by a mask.
   bool hides() const { return hides_; }
@@ -36,6 +38,7 @@ class OnednnSoftmax {
   std::uint64_t empty_ = 0;     // bit i: row i sees no key
   std::int64_t bias_row_ = -1;  // row whose bias is in scratch.bias
   float divisor_[kOnednnTileRows];
+  RowSum state_[kOnednnTileRows];  // of each row: of scores that are scaled already
 };
 
 static_assert(kOnednnTileRows <= 64, "empty_ has a bit per row");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/attention/epilogue/empty_row.h"
+#include "ops/attention/epilogue/log_sum_exp.h"
 #include "ops/attention/epilogue/recompute_rows.h"
 #include "ops/attention/tiled/prefetch.h"
 #include "ops/attention/tiled/tile_keys.h"
@@ -179,6 +180,20 @@ void QueryTile::store_context() const {
       continue;
     const QueryRow row = task.heads.row(rows_.tile.begin + lane, task.spec.query_len);
     recompute_nonfinite_row(task.spec, task.args, {task.heads.batch, row.head, row.query});
+  }
+}
+
+/// A row that saw no key has a sum of 0, and so −inf.
+void QueryTile::write_log_sum_exps(const SoftmaxKernels& kernels) const {
+  const TiledTask& task = *task_;
+  const std::int64_t rows = rows_.tile.rows;
+  float* const values = task.scratch.block_max;
+  kernels.log_sum_exp(panels_.maximum, panels_.sum, values, rows);
+  for (std::int64_t lane = 0; lane < rows;) {
+    const QueryRow row = task.heads.row(rows_.tile.begin + lane, task.spec.query_len);
+    const std::int64_t of_head = std::min(rows - lane, task.spec.query_len - row.query);
+    write_log_sum_exp(task.args.log_sum_exp, task.heads.batch, row.head, row.query, of_head, values + lane);
+    lane += of_head;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "ops/attention/tiled/key_block.h"
 #include "ops/attention/tiled/lane_rows.h"
 #include "ops/attention/tiled/task.h"
+#include "ops/simd/softmax.h"
 
 namespace headway {
 
@@ -41,6 +42,8 @@ class QueryTile {
   void add_block(const KeyBlock& block);
   /// Whether a lane saw no key at all, decided on the masks. After the last block.
   bool is_empty_row(std::int64_t lane) const;
+  /// Writes the rows of args.log_sum_exp. After the last block, before finish().
+  void write_log_sum_exps(const SoftmaxKernels& kernels) const;
   /// Normalises, writes the rows of the output, and recomputes those that a hidden NaN or infinity reached.
   void finish() const;
 

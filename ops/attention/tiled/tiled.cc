@@ -104,6 +104,7 @@ class TiledAttention final : public AttentionImplementation {
     for (int t = 0; t < count; ++t) {
       tiles[t].begin();
       if (spec_.scores_output != ScoresOutput::kNone) finish_scores(tiles[t], softmax_);
+      if (args.log_sum_exp) tiles[t].write_log_sum_exps(softmax_);
       tiles[t].finish();
     }
   }

@@ -29,7 +29,7 @@ void softmax_row_f64(double* row, std::int64_t n) {
 /// (ReduceMax, Sub, Exp, ReduceSum, Div) says and the libraries do that the backend suite's data comes from; they sum
 /// bf16 in bf16 and f16 in f32. 4 units in the last place from exact, where computing in f32 gives half a unit.
 template <class T>
-void softmax_row_half(float* row, std::int64_t n) {
+RowSum softmax_row_half(float* row, std::int64_t n) {
   const auto rounded = [](float x) { return widen(convert<T>(x)); };
   float max = std::numeric_limits<float>::lowest();
   for (std::int64_t i = 0; i < n; ++i) max = std::max(max, row[i]);
@@ -40,6 +40,7 @@ void softmax_row_half(float* row, std::int64_t n) {
   }
   sum = rounded(sum);
   for (std::int64_t i = 0; i < n; ++i) row[i] = rounded(row[i] / sum);
+  return {.max = max, .sum = sum};
 }
 
 /// Rows along the axis of a contiguous tensor: `inner` is the distance between two elements of a row.

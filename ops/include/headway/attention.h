@@ -106,6 +106,9 @@ struct AttentionArgs {
   ConstTensorView offsets;      ///< [B] i32 or i64, for Causal::kOffset or a window
   TensorView out;               ///< [B, Hq, Sq, Dv]; must not alias an input
   TensorView scores;            ///< [B, Hq, Sq, Skv] f32, or [B, Sq, Skv] for kMeanProbabilities
+  /// [B, Hq, Sq] f32, may be absent: the natural log of the softmax's denominator, Σ exp(score + bias) over the visible
+  /// keys; −inf for an empty row, whatever empty_row says. merge() and attention_probabilities() take it.
+  TensorView log_sum_exp;
 };
 
 struct AttentionOptions {
@@ -120,7 +123,8 @@ struct AttentionOptions {
 /// reach the output, whatever they hold. |out − exact| ≤ ε·Σ p·|v|·(c1 + c2·max Σ|scale·q·k|), constants in
 /// headway/numerical_bound.h. With bf16 tensors everything in between is f32 and exact means on the bf16 inputs: the
 /// store adds half a step of bf16, at most 2⁻⁸·|out|, and an implementation that hands its weights to a bf16 product
-/// ("bf16_pairs", "onednn_tiles") 2⁻⁸·Σ p·|v|, and takes denormal numbers for 0. Scores are f32 always.
+/// ("bf16_pairs", "onednn_tiles") 2⁻⁸·Σ p·|v|, and takes denormal numbers for 0. Scores are f32 always. log_sum_exp is
+/// within ε·(4 + ln(Skv) + 4·M) of the exact one, M = max Σ|scale·q·k|, and 10⁻⁴ more of "bf16_pairs".
 /// The same bits at any number of threads.
 /// Throws Error kInvalidArgument naming the argument and both numbers, before anything is written; the constructor also
 /// kUnsupported for a type that is not computed in and for a forced implementation that refuses the spec.

@@ -159,6 +159,7 @@ typedef struct headway_attention_args {
   const headway_tensor* offsets;     /* [B] i32 or i64 */
   const headway_tensor* out;         /* [B, Hq, Sq, Dv], written */
   const headway_tensor* scores;      /* [B, Hq, Sq, Skv] f32, written */
+  const headway_tensor* log_sum_exp; /* [B, Hq, Sq] f32, written: ln of the softmax's denominator */
 } headway_attention_args;
 
 typedef struct headway_attention headway_attention;

@@ -143,6 +143,14 @@ TEST_F(ArgRefusals, DimsAndTypes) {
   });
   expect_refused({"query", "f64", "f32"}, [&](AttentionArgs& a) { a.query = other(DataType::kF64, {2, 4, 5, 8}); });
   expect_refused({"query", "[2, 4, 5]"}, [&](AttentionArgs& a) { a.query = other(DataType::kF32, {2, 4, 5}); });
+  const auto log_sum_exp = [&](DataType type, const Dims& dims) {
+    return [this, type, dims](AttentionArgs& a) {
+      const ConstTensorView view = other(type, dims);
+      a.log_sum_exp = TensorView(const_cast<std::byte*>(view.data), type, dims);
+    };
+  };
+  expect_refused({"log_sum_exp", "[2, 4, 6]", "[2, 4, 5]"}, log_sum_exp(DataType::kF32, {2, 4, 6}));
+  expect_refused({"log_sum_exp", "f64", "f32"}, log_sum_exp(DataType::kF64, {2, 4, 5}));
 }
 
 /// All tensors are of the spec's type; masks are f32, and beside bf16 tensors also bf16.
@@ -218,6 +226,16 @@ TEST_F(ArgRefusals, Aliasing) {
   expect_refused({"scores overlaps out"}, [](AttentionArgs& a) { a.scores.data = a.out.data; });
   expect_refused({"out overlaps itself", "stride 0"}, [](AttentionArgs& a) { a.out.strides[0] = 0; });
   expect_refused({"out overlaps itself"}, [](AttentionArgs& a) { a.out.strides[2] = 7; });
+  const auto log_sum_exp = [](const std::byte* at, const Dims& strides) {
+    return [at, strides](AttentionArgs& a) {
+      a.log_sum_exp = TensorView(const_cast<std::byte*>(at), DataType::kF32, {2, 4, 5}, strides);
+    };
+  };
+  const std::byte* const spare = other(DataType::kF32, {1}).data;
+  expect_refused({"log_sum_exp overlaps out"}, log_sum_exp(problem_.out.view().data, {20, 5, 1}));
+  expect_refused({"log_sum_exp overlaps scores"}, log_sum_exp(problem_.scores.view().data, {20, 5, 1}));
+  expect_refused({"log_sum_exp overlaps key"}, log_sum_exp(problem_.key.view().data, {20, 5, 1}));
+  expect_refused({"log_sum_exp overlaps itself"}, log_sum_exp(spare, {20, 0, 1}));
 }
 
 TEST_F(ArgRefusals, Workspace) {

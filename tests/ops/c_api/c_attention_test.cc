@@ -31,6 +31,8 @@ TEST(CAttention, GivesTheBitsOfTheClass) {
   AttentionArgs args;
   args.query = heads, args.key = key.view(), args.value = value.view(), args.mask = mask.view();
   args.out = expected.view(), args.scores = expected_scores.view();
+  Tensor expected_sums(DataType::kF32, {2, 4, 5});
+  args.log_sum_exp = expected_sums.view();
   const Attention attention(spec);
   const AlignedBuffer workspace(attention.workspace_bytes(1));
   attention.run(args, workspace.data(), Threads::serial());
@@ -55,11 +57,14 @@ TEST(CAttention, GivesTheBitsOfTheClass) {
   CTensor c_key(key.view());
   c_key.tensor.strides = nullptr;
   const CTensor c_value(value.view()), c_mask(mask.view()), c_out(out.view()), c_scores(scores.view());
+  Tensor sums(DataType::kF32, {2, 4, 5});
+  const CTensor c_sums(sums.view());
   headway_attention_args c_args;
   headway_attention_args_init(&c_args);
   c_args.query = c_query.get(), c_args.key = c_key.get(), c_args.value = c_value.get(), c_args.mask = c_mask.get();
-  c_args.out = c_out.get(), c_args.scores = c_scores.get();
+  c_args.out = c_out.get(), c_args.scores = c_scores.get(), c_args.log_sum_exp = c_sums.get();
   ASSERT_EQ(headway_attention_run(c_attention, &c_args, c_workspace, nullptr), HEADWAY_OK) << headway_last_error();
+  EXPECT_TRUE(same_bits(sums, expected_sums));
   EXPECT_TRUE(same_bits(out, expected));
   EXPECT_TRUE(same_bits(scores, expected_scores));
 

@@ -108,6 +108,45 @@ TEST(SoftmaxBf16, WeightsAreRoundedExpsAndTheSumIsNot) {
   cap_simd_target("");
 }
 
+/// The end of a row's softmax: max + ln(sum), every length around a vector, and what a row without keys has.
+TEST(SoftmaxLogSumExp, KeepsItsBounds) {
+  for (const std::string& target : simd_targets()) {
+    cap_simd_target(target);
+    std::vector<float> sums = spread(0.5f, 3, 4001);
+    for (float sum = 1e-30f; sum < 1e30f; sum *= 1.37f) sums.push_back(sum);
+    double worst = 0;
+    for (const float max : {0.0f, 3.5f, -40.0f}) {
+      const std::vector<float> maxima(sums.size(), max);
+      std::vector<float> out(sums.size());
+      softmax_kernels().log_sum_exp(maxima.data(), sums.data(), out.data(), static_cast<std::int64_t>(sums.size()));
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const double log = std::log(double{sums[i]});
+        const double exact = double{max} + log;
+        const double bound = 1.2e-7 * (1 + std::abs(log)) + 6e-8 * std::abs(exact);
+        worst = std::max(worst, std::abs(out[i] - exact) / bound);
+        ASSERT_NEAR(out[i], exact, bound) << target << ": max " << max << " sum " << sums[i];
+      }
+    }
+    std::cout << target << ": " << worst << " of the bound\n";
+    for (std::int64_t n = 0; n <= 35; ++n) {
+      std::vector<float> values(40, 7);
+      const std::vector<float> maxima(40, std::numeric_limits<float>::lowest());
+      std::fill_n(values.begin(), n, 0.0f);
+      if (n > 2) values[static_cast<std::size_t>(n - 2)] = std::numeric_limits<float>::quiet_NaN();
+      softmax_kernels().log_sum_exp(maxima.data(), values.data(), values.data(), n);
+      for (std::int64_t i = 0; i < 40; ++i) {
+        const float got = values[static_cast<std::size_t>(i)];
+        if (n > 2 && i == n - 2) {
+          EXPECT_TRUE(std::isnan(got)) << target << " " << n;
+        } else {
+          EXPECT_EQ(got, i < n ? -std::numeric_limits<float>::infinity() : 7) << target << " " << n << " " << i;
+        }
+      }
+    }
+  }
+  cap_simd_target("");
+}
+
 TEST(SoftmaxExp, InfinityAndNan) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const std::string& target : simd_targets()) {
