@@ -8,6 +8,7 @@
 #include "ops/attention/check_args.h"
 #include "ops/attention/epilogue/log_sum_exp.h"
 #include "ops/attention/implementation.h"
+#include "ops/attention/observer.h"
 #include "ops/attention/run_checked.h"
 #include "ops/attention/spec.h"
 #include "ops/base/hidden_score.h"
@@ -113,6 +114,7 @@ void AttentionInternals::run_checked(const Attention& attention, const Attention
                                      const Threads& threads, Profiler* profiler) {
   const AttentionSpec& spec = attention.spec();
   if (spec.batch * spec.num_heads * spec.query_len == 0) return;  // nothing to write, so nothing to read either
+  observe_attention(spec, args);
   if (spec.key_len == 0) return write_no_keys(args);
   attention.impl_->implementation->run(args, workspace, threads, profiler);
 }

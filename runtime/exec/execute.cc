@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/exec/running_node.h"
+
 namespace headway {
 namespace {
 
@@ -61,6 +63,7 @@ void run_step(const Graph& graph, const Step& step, const RunArgs& args, RunStat
     state->node_outputs[i] = state->values[node.outputs[i]].writable;
   }
   const ProfileScope scope(args.profiler, 0, args.zones[step.node]);
+  const RunningNode running(node);
   const RunContext context{args.threads, state->workspace.data(), args.profiler};
   name_errors(node, [&] {
     step.plan->run(context, {state->node_inputs.data(), node.inputs.size()},

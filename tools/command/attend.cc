@@ -2,116 +2,38 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 
 #include "headway/safetensors.h"
 #include "runtime/base/check.h"
+#include "tools/command/attention_call.h"
 #include "tools/command/commands.h"
 #include "tools/command/output.h"
 #include "tools/command/report_file.h"
 #include "tools/conformance/compare.h"
-#include "tools/conformance/torch_call.h"
 
 namespace headway::tools {
 namespace {
 
 struct AttendOptions {
-  std::string weights_path;
-  std::string prefix;
-  std::string input_path;
+  AttentionCallOptions call;
   std::string out_path;
   std::string check_path;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  bool causal = false;
   bool no_weights = false;
   bool per_head = false;
-  bool sequence_first = false;
-  bool zero_attention = false;
-  float scale = 0;
-  bool has_scale = false;
-  float softcap = 0;
-  std::vector<std::int64_t> window;
   std::optional<double> output_bound;  ///< absolute; default below
   std::optional<double> weights_bound;
   ExecutionOptions execution;
 };
 
-constexpr std::array kInputs = {"query", "key", "value", "key_padding_mask", "attn_mask", "key_lengths"};
-
-ConstTensorView input_or(const SafetensorsFile& file, const char* name, const ConstTensorView& otherwise) {
-  return file.has(name) ? file.tensor(name) : otherwise;
-}
-
-void check_input_names(const SafetensorsFile& file) {
-  for (const std::string& name : file.names()) {
-    const bool known = std::any_of(kInputs.begin(), kInputs.end(), [&](const char* input) { return name == input; });
-    require(known, file.path(), " has a tensor named \"", name,
-            "\", expected query, key, value, key_padding_mask, attn_mask, key_lengths");
-  }
-}
-
-AttentionVariant variant_of(const AttendOptions& options, const SafetensorsFile& input,
-                            const SafetensorsFile* expected) {
-  AttentionVariant variant;
-  variant.causal = options.causal;
-  if (options.has_scale) variant.scale = options.scale;
-  variant.softcap = options.softcap;
-  if (!options.window.empty()) variant.window = {options.window[0], options.window[1]};
-  if (options.no_weights) return variant;
+WeightsOutput weights_of(const AttendOptions& options, const SafetensorsFile& input, const SafetensorsFile* expected) {
+  if (options.no_weights) return WeightsOutput::kNone;
   // The rank of what is expected says which of the two forms is meant: a layer's inputs have no axis of heads.
-  const int per_head_rank = input.tensor("query").rank() + (options.weights_path.empty() ? 0 : 1);
+  const int per_head_rank = input.tensor("query").rank() + (options.call.weights_path.empty() ? 0 : 1);
   const bool expects_heads =
       expected && expected->has("weights") && expected->tensor("weights").rank() == per_head_rank;
-  variant.weights = options.per_head || expects_heads ? WeightsOutput::kPerHead : WeightsOutput::kMean;
-  return variant;
-}
-
-/// Fills in what a call of either kind takes from the file of inputs.
-template <class Call>
-void take_inputs(const SafetensorsFile& input, Call* call) {
-  call->query = input.tensor("query");
-  call->key = input_or(input, "key", call->query);
-  call->value = input_or(input, "value", call->query);
-  call->attn_mask = input_or(input, "attn_mask", {});
-  call->key_lengths = input_or(input, "key_lengths", {});
-}
-
-CallResult attend_layer(const AttendOptions& options, const AttentionVariant& variant, const SafetensorsFile& input) {
-  const Execution execution = start(options.execution);
-  const SafetensorsFile file = SafetensorsFile::open(options.weights_path);
-  const std::string prefix = options.prefix.empty() ? find_layer_prefix(file) : options.prefix;
-  refuse_unknown_weights(file, prefix);
-  const LayerWeights weights = read_layer_weights(file, prefix);
-  MhaCall call;
-  require(options.heads > 0, "--heads is missing, expected the number of heads of the layer");
-  call.num_heads = options.heads;
-  call.num_kv_heads = options.kv_heads;
-  call.batch_first = !options.sequence_first;
-  call.add_zero_attn = options.zero_attention;
-  call.variant = variant;
-  take_inputs(input, &call);
-  call.key_padding_mask = input_or(input, "key_padding_mask", {});
-  return call_mha(weights, call, execution);
-}
-
-CallResult attend_core(const AttendOptions& options, const AttentionVariant& variant, const SafetensorsFile& input) {
-  const Execution execution = start(options.execution);
-  require(!input.has("key_padding_mask"),
-          "key_padding_mask needs --weights; without a layer give attn_mask or key_lengths");
-  require(!options.sequence_first && !options.zero_attention, "--sequence-first and --zero-attention need --weights");
-  SdpaCall call;
-  call.variant = variant;
-  take_inputs(input, &call);
-  const auto heads_of = [](const ConstTensorView& view) { return view.rank() >= 3 ? view.dims[view.rank() - 3] : 1; };
-  require(options.heads == 0 || options.heads == heads_of(call.query), "--heads is ", options.heads, ", query has ",
-          heads_of(call.query));
-  require(options.kv_heads == 0 || options.kv_heads == heads_of(call.key), "--kv-heads is ", options.kv_heads,
-          ", key has ", heads_of(call.key));
-  return call_sdpa(call, execution);
+  return options.per_head || expects_heads ? WeightsOutput::kPerHead : WeightsOutput::kMean;
 }
 
 // What --check lets pass unless it is told. In f32: several times what any layer tested is off. In bf16 the projected
@@ -175,19 +97,16 @@ void check_expected_names(const SafetensorsFile& expected, bool has_weights) {
 }
 
 int run(const AttendOptions& options) {
-  require(options.window.empty() || options.window.size() == 2, "--window has ", options.window.size(),
-          " numbers, expected left,right");
-  check_outputs({options.out_path}, {options.weights_path, options.input_path, options.check_path});
-  const SafetensorsFile input = SafetensorsFile::open(options.input_path);
+  check_outputs({options.out_path}, {options.call.weights_path, options.call.input_path, options.check_path});
+  const SafetensorsFile input = SafetensorsFile::open(options.call.input_path);
   check_input_names(input);
   std::unique_ptr<SafetensorsFile> expected;
   if (!options.check_path.empty()) {
     expected = std::make_unique<SafetensorsFile>(SafetensorsFile::open(options.check_path));
     check_expected_names(*expected, !options.no_weights);
   }
-  const AttentionVariant variant = variant_of(options, input, expected.get());
   const CallResult result =
-      options.weights_path.empty() ? attend_core(options, variant, input) : attend_layer(options, variant, input);
+      call_attention(options.call, weights_of(options, input, expected.get()), input, options.execution);
 
   const Verdict verdict = expected ? check(*expected, result, options) : Verdict();
   if (!options.out_path.empty() && verdict.good) {
@@ -216,24 +135,7 @@ void add_attend(CLI::App* app, Action* chosen) {
       "key_lengths [B] hides the keys from there on. A row that sees no key gives 0.\n"
       "With bf16 weights (without a layer: a bf16 query) all is computed as bf16 and every input must be; the output\n"
       "is bf16 then, weights are f32. Other float types are computed as f32.");
-  command->add_option("--weights", options->weights_path, "Weights by state-dict names; left out: the core alone");
-  command->add_option("--prefix", options->prefix,
-                      "Which layer of the weights file, such as encoder.layer.0.self_attn.");
-  command->add_option("--input", options->input_path, "query and, if given, key, value, masks, key_lengths")
-      ->required();
-  command->add_option("--heads", options->heads, "Heads of the layer")->check(CLI::PositiveNumber);
-  command->add_option("--kv-heads", options->kv_heads, "Key and value heads (default: --heads)")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--causal", options->causal, "Query i sees keys 0 to i");
-  command->add_flag("--sequence-first", options->sequence_first, "Tensors are [S, B, E] (batch_first=False)");
-  command->add_flag("--zero-attention", options->zero_attention, "Append a key and a value of zeros (add_zero_attn)");
-  CLI::Option* scale = command->add_option("--scale", options->scale, "Factor of the scores (default 1/sqrt(D))");
-  command->add_option("--softcap", options->softcap, "c of c*tanh(s/c), before the masks")
-      ->check(CLI::NonNegativeNumber);
-  constexpr std::int64_t kWidest = std::int64_t{1} << 40;
-  command->add_option("--window", options->window, "left,right keys around the query's own, both inclusive; -1 is open")
-      ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{-1}, kWidest));
+  add_attention_call_options(command, &options->call)->required();
   CLI::Option* none = command->add_flag("--no-weights", options->no_weights, "Output only, no attention weights");
   command->add_flag("--per-head", options->per_head, "Weights [B, H, Sq, Skv] instead of their mean over heads")
       ->excludes(none);
@@ -250,10 +152,7 @@ void add_attend(CLI::App* app, Action* chosen) {
                    "Largest error of weights that --check lets pass (default 1e-6; in bf16 2^-6)")
       ->check(CLI::NonNegativeNumber);
   add_execution_options(command, &options->execution);
-  command->callback([options, chosen, scale] {
-    options->has_scale = scale->count() > 0;
-    *chosen = [options] { return run(*options); };
-  });
+  command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
 }
 
 }  // namespace headway::tools

@@ -20,6 +20,7 @@ void add_info(CLI::App* app, Action* chosen);
 void add_sweep(CLI::App* app, Action* chosen);
 void add_profile(CLI::App* app, Action* chosen);
 void add_attend(CLI::App* app, Action* chosen);
+void add_heads(CLI::App* app, Action* chosen);
 void add_run(CLI::App* app, Action* chosen);
 void add_explain(CLI::App* app, Action* chosen);
 void add_conformance(CLI::App* app, Action* chosen);

@@ -62,6 +62,7 @@ int parse_and_run(int argc, char** argv) {
   headway::tools::add_sweep(&app, &chosen);
   headway::tools::add_profile(&app, &chosen);
   headway::tools::add_attend(&app, &chosen);
+  headway::tools::add_heads(&app, &chosen);
   headway::tools::add_run(&app, &chosen);
   headway::tools::add_explain(&app, &chosen);
   headway::tools::add_conformance(&app, &chosen);
@@ -79,7 +80,7 @@ int parse_and_run(int argc, char** argv) {
   }
   if (!chosen)
     return report(
-        "no subcommand, expected info, sweep, profile, attend, run, explain or conformance (--help tells more)");
+        "no subcommand, expected info, sweep, profile, attend, heads, run, explain or conformance (--help tells more)");
   return run(chosen);
 }
 
