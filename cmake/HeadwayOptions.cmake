@@ -8,6 +8,7 @@ cmake_dependent_option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL} $
 cmake_dependent_option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL} ${graph} OFF)
 cmake_dependent_option(HEADWAY_ONNX "The importer of ONNX files, which the command needs too" ${PROJECT_IS_TOP_LEVEL}
   ${graph} OFF)
+option(HEADWAY_BUILD_PYTHON "The Python package, to import from the build folder; pip builds it without this" OFF)
 option(HEADWAY_FUZZ "The libFuzzer targets, for clang" OFF)
 option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)

@@ -1,0 +1,65 @@
+"""The package with numpy alone: torch is neither imported nor needed."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import headway
+
+
+def attention(query, key, value):
+    scores = np.einsum("bhqd,bhkd->bhqk", query.astype(np.float64), key.astype(np.float64)) / np.sqrt(query.shape[-1])
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bhqk,bhkd->bhqd", weights / weights.sum(-1, keepdims=True), value.astype(np.float64))
+
+
+def normal(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_result_is_an_array_of_the_same_numbers():
+    query, key, value = normal(2, 3, 5, 8), normal(2, 3, 7, 8), normal(2, 3, 7, 4)
+    out = headway.scaled_dot_product_attention(query, key, value)
+    assert type(out) is np.ndarray and out.dtype == np.float32
+    np.testing.assert_allclose(out, attention(query, key, value), atol=1e-6)
+
+
+def test_views_are_not_copied_and_read_as_they_lie():
+    packed = normal(2, 7, 3, 8)  # [B, S, H, D]
+    heads = packed.transpose(0, 2, 1, 3)
+    backwards = heads[:, :, ::-1]
+    np.testing.assert_allclose(headway.scaled_dot_product_attention(heads, heads, heads), attention(heads, heads, heads),
+                               atol=1e-6)
+    np.testing.assert_allclose(headway.scaled_dot_product_attention(backwards, heads, heads),
+                               attention(backwards, heads, heads), atol=1e-6)
+
+
+def test_read_only_arrays_are_read():
+    query = normal(1, 2, 4, 8)
+    query.setflags(write=False)
+    headway.scaled_dot_product_attention(query, query, query)
+
+
+def test_types():
+    query = normal(1, 2, 4, 8)
+    with pytest.raises(headway.Error, match="query is f64, expected f32 or bf16"):
+        headway.scaled_dot_product_attention(*[query.astype(np.float64)] * 3)
+    with pytest.raises(headway.Error):
+        headway.scaled_dot_product_attention(*[query.astype(np.complex64)] * 3)
+
+
+def test_torch_is_not_imported():
+    program = ("import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None\n"
+               "import numpy, headway; q = numpy.ones((1, 2, 3, 8), numpy.float32)\n"
+               "print(headway.scaled_dot_product_attention(q, q, q).sum())")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stdout == "48.0\n", result.stderr
+
+
+def test_number_of_threads():
+    headway.set_num_threads(3)
+    assert headway.get_num_threads() == 3
+    headway.set_num_threads(None)
+    with pytest.raises(headway.Error, match="workers is 0"):
+        headway.set_num_threads(0)
