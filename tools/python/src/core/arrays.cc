@@ -51,8 +51,8 @@ BasicTensorView<Byte> view_of_dlpack(const nb::dlpack::dltensor& tensor, const c
   detail::require(tensor.ndim <= kMaxRank, name, " has rank ", tensor.ndim, ", at most ", kMaxRank, " is supported");
   const auto rank = static_cast<std::size_t>(tensor.ndim);
   const Dims dims(std::span<const std::int64_t>(tensor.shape, rank));
-  const Dims strides = tensor.strides ? Dims(std::span<const std::int64_t>(tensor.strides, rank))
-                                      : contiguous_strides(dims);
+  const Dims strides =
+      tensor.strides ? Dims(std::span<const std::int64_t>(tensor.strides, rank)) : contiguous_strides(dims);
   auto* data = static_cast<std::byte*>(tensor.data);
   if (data) data += tensor.byte_offset;
   detail::require(reinterpret_cast<std::uintptr_t>(data) % size_bytes(type) == 0, name, " is not aligned to its ",
@@ -104,16 +104,21 @@ Held held_array(nb::handle object, const char* name, const char* what) {
     dims.push_back(static_cast<std::int64_t>(array.shape(i)));
     strides.push_back(array.stride(i));
   }
-  tensor = {const_cast<void*>(static_cast<const void*>(array.data())), {array.device_type(), array.device_id()},
-            dims.rank(), array.dtype(), &dims[0], &strides[0], 0};
+  tensor = {const_cast<void*>(static_cast<const void*>(array.data())),
+            {array.device_type(), array.device_id()},
+            dims.rank(),
+            array.dtype(),
+            &dims[0],
+            &strides[0],
+            0};
   held.view = view_of_dlpack<Byte>(tensor, name);
   return held;
 }
 
 std::int32_t index_of(std::int64_t value, const char* name) {
-  detail::require(value >= std::numeric_limits<std::int32_t>::min() &&
-                      value <= std::numeric_limits<std::int32_t>::max(),
-                  name, " has ", value, ", which 32 bits do not hold");
+  detail::require(
+      value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max(), name,
+      " has ", value, ", which 32 bits do not hold");
   return static_cast<std::int32_t>(value);
 }
 

@@ -30,13 +30,13 @@ struct PlanKey {
 
 std::shared_ptr<const Attention> plan_for(const AttentionSpec& spec, const std::string& implementation) {
   static RecentValues<PlanKey, Attention> plans(kPlans);
-  const PlanKey key{{static_cast<std::int64_t>(spec.type), spec.batch, spec.num_heads, *spec.num_kv_heads,
-                     spec.query_len, spec.key_len, spec.head_dim, *spec.value_head_dim,
-                     static_cast<std::int64_t>(spec.causal), spec.window.left, spec.window.right,
-                     static_cast<std::int64_t>(spec.mask), 0},
-                    spec.scale,
-                    spec.softcap,
-                    implementation};
+  const PlanKey key{
+      {static_cast<std::int64_t>(spec.type), spec.batch, spec.num_heads, *spec.num_kv_heads, spec.query_len,
+       spec.key_len, spec.head_dim, *spec.value_head_dim, static_cast<std::int64_t>(spec.causal), spec.window.left,
+       spec.window.right, static_cast<std::int64_t>(spec.mask), 0},
+      spec.scale,
+      spec.softcap,
+      implementation};
   return plans.get(key, [&] { return std::make_shared<const Attention>(spec, AttentionOptions{implementation}); });
 }
 
@@ -96,8 +96,7 @@ void for_each_outer(const Operands& operands, const Run& run) {
   }
   for (std::int64_t i = 0; i < operands.query.dims[0]; ++i) {
     const Operands inner{operands.query.selected(0, i), operands.key.selected(0, i), operands.value.selected(0, i),
-                         operands.mask ? operands.mask.selected(0, i) : ConstTensorView(),
-                         operands.out.selected(0, i)};
+                         operands.mask ? operands.mask.selected(0, i) : ConstTensorView(), operands.out.selected(0, i)};
     for_each_outer(inner, run);
   }
 }
@@ -141,8 +140,8 @@ void align(Operands* operands, const Options& options) {
       broadcast_axis(&value, head, heads);
     }
   }
-  detail::require(key.dims[rank - 1] == query.dims[rank - 1], "key has head width ", key.dims[rank - 1],
-                  ", query has ", query.dims[rank - 1]);
+  detail::require(key.dims[rank - 1] == query.dims[rank - 1], "key has head width ", key.dims[rank - 1], ", query has ",
+                  query.dims[rank - 1]);
   detail::require(key.dims[rank - 2] == value.dims[rank - 2], "value has ", value.dims[rank - 2], " keys, key has ",
                   key.dims[rank - 2]);
   for (const Named& input : inputs) {
@@ -175,7 +174,10 @@ void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle ou
   const InputArray q = input_array(query, "query"), k = input_array(key, "key"), v = input_array(value, "value"),
                    m = input_array(mask, "attn_mask");
   const OutputArray o = output_array(out, "out");
-  Options options{.scale = scale, .softcap = softcap, .window = {window_left, window_right}, .grouped = grouped,
+  Options options{.scale = scale,
+                  .softcap = softcap,
+                  .window = {window_left, window_right},
+                  .grouped = grouped,
                   .implementation = implementation};
   if (causal == "top_left") {
     options.causal = Causal::kTopLeft;

@@ -136,8 +136,8 @@ void bind_rotation(nb::module_& module) {
              const std::string& scaling, double factor, double original_max_position, double beta_fast,
              double beta_slow, std::optional<double> attention_factor, double low_freq_factor,
              double high_freq_factor) {
-            const RotaryScaling how{scaling_kind(scaling), factor,           original_max_position, beta_fast,
-                                    beta_slow,             attention_factor, low_freq_factor,       high_freq_factor};
+            const RotaryScaling how{scaling_kind(scaling), factor,          original_max_position, beta_fast, beta_slow,
+                                    attention_factor,      low_freq_factor, high_freq_factor};
             new (self) RotaryTable(RotarySpec{rotary_dim, positions, base, interleaved, how});
           },
           nb::arg("rotary_dim"), nb::arg("positions"), nb::arg("base") = 10000.0, nb::arg("interleaved") = false,
@@ -195,8 +195,8 @@ void merge_parts(nb::handle out_a, nb::handle lse_a, nb::handle out_b, nb::handl
 
 void bind_cache(nb::module_& module) {
   nb::class_<HeldCache>(module, "KvCache")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, bool>(), nb::arg("key"), nb::arg("value"),
-           nb::arg("slots").none(), nb::arg("block_table").none(), nb::arg("ring"));
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, bool>(), nb::arg("key").none(),
+           nb::arg("value").none(), nb::arg("slots").none(), nb::arg("block_table").none(), nb::arg("ring"));
   bind_rotation(module);
   module.def("append", &append_rows, nb::arg("cache"), nb::arg("key").none(), nb::arg("value").none(),
              nb::arg("query").none(), nb::arg("lengths").none(), nb::arg("query_starts").none(),
@@ -243,7 +243,7 @@ void bind_cache(nb::module_& module) {
             const std::shared_ptr<const CachedAttention> plan = plan_of(&self, call.args);
             plan->run(call.args, workspace(plan->workspace_bytes(threads.workers())), threads, profiler);
           },
-          nb::arg("query"), nb::arg("cache"), nb::arg("lengths"), nb::arg("query_starts").none(),
+          nb::arg("query").none(), nb::arg("cache"), nb::arg("lengths").none(), nb::arg("query_starts").none(),
           nb::arg("sinks").none(), nb::arg("alibi_slopes").none(), nb::arg("relative_bias").none(),
           nb::arg("relative_bias_future"), nb::arg("mask").none(), nb::arg("mask_starts").none(), nb::arg("out"),
           nb::arg("log_sum_exp").none(), nb::arg("threads"), nb::arg("profiler").none())
@@ -262,7 +262,8 @@ void bind_cache(nb::module_& module) {
             numbers["split_sequences"] = plan.split_sequences;
             return numbers;
           },
-          nb::arg("query"), nb::arg("cache"), nb::arg("lengths"), nb::arg("query_starts").none(), nb::arg("out"));
+          nb::arg("query").none(), nb::arg("cache"), nb::arg("lengths").none(), nb::arg("query_starts").none(),
+          nb::arg("out"));
 }
 
 }  // namespace headway::python

@@ -1,6 +1,8 @@
 """Headway: multi-head attention on the CPU, for arrays of numpy, torch and whatever else speaks DLPack."""
 from ._arrays import Error, get_num_threads, set_num_threads
+from ._cache import CachedAttention, HeadNorm, KvCache, RotaryTable, append, merge
 from ._core import Threads, __version__
 from ._sdpa import scaled_dot_product_attention
 
-__all__ = ["Error", "Threads", "__version__", "get_num_threads", "scaled_dot_product_attention", "set_num_threads"]
+__all__ = ["CachedAttention", "Error", "HeadNorm", "KvCache", "RotaryTable", "Threads", "__version__", "append",
+           "get_num_threads", "merge", "scaled_dot_product_attention", "set_num_threads"]
