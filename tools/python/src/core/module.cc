@@ -9,4 +9,6 @@ NB_MODULE(_core, module) {
   headway::python::bind_runtime(module);
   headway::python::bind_attention(module);
   headway::python::bind_cache(module);
+  headway::python::bind_layer(module);
+  headway::python::bind_session(module);
 }

@@ -14,11 +14,16 @@ namespace {
 
 const char* name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kIo: return "io";
-    case ErrorCode::kInternal: return "internal";
-    case ErrorCode::kOutOfMemory: return "out_of_memory";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kInternal:
+      return "internal";
+    case ErrorCode::kOutOfMemory:
+      return "out_of_memory";
   }
   return "unknown";
 }
@@ -27,9 +32,9 @@ const char* name_of(ErrorCode code) {
 
 void bind_runtime(nb::module_& module) {
   static PyObject* error_type = nullptr;
-  error_type = PyErr_NewExceptionWithDoc(
-      "headway.Error", "What every function of Headway raises; `code` is its kind in one word.", PyExc_ValueError,
-      nullptr);
+  error_type = PyErr_NewExceptionWithDoc("headway.Error",
+                                         "What every function of Headway raises; `code` is its kind in one word.",
+                                         PyExc_ValueError, nullptr);
   module.attr("Error") = nb::handle(error_type);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
@@ -61,24 +66,7 @@ void bind_runtime(nb::module_& module) {
       .def("clear", &Profiler::clear, "Forgets what was recorded.")
       .def("table", &Profiler::table, nb::arg("peak_flops") = 0.0, "A table as text.")
       .def("json", &Profiler::json, "Totals a zone as JSON.")
-      .def("chrome_trace", &Profiler::chrome_trace, "Chrome's trace event format as text; opens in Perfetto.")
-      .def("rows", [](const Profiler& self) {
-        nb::list rows;
-        for (const Profiler::Row& row : self.rows()) {
-          nb::dict fields;
-          fields["name"] = row.name;
-          fields["category"] = row.category;
-          fields["count"] = row.count;
-          fields["seconds"] = row.seconds;
-          fields["seconds_max"] = row.seconds_max;
-          fields["flops_nominal"] = row.work.flops_nominal;
-          fields["flops_executed"] = row.work.flops_executed;
-          fields["exps"] = row.work.exps;
-          fields["bytes"] = row.work.bytes;
-          rows.append(fields);
-        }
-        return rows;
-      });
+      .def("chrome_trace", &Profiler::chrome_trace, "Chrome's trace event format as text; opens in Perfetto.");
 }
 
 }  // namespace headway::python
