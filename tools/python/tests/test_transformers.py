@@ -188,3 +188,67 @@ def test_inputs_are_not_copied(monkeypatch):
     query, key = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8)
     headway.transformers.attention_forward(torch.nn.Module(), query, key, key)
     assert seen[0].data_ptr() == key.data_ptr() and seen[0].shape[1] == 2
+
+
+def masks_seen(monkeypatch, name, **inputs):
+    """mask, key mask, alignment and left window of each call of the core in a prefill."""
+    seen = []
+    core = headway.transformers._core.attention
+    monkeypatch.setattr(headway.transformers._core, "attention", lambda *a: (seen.append((*a[4:7], a[9])), core(*a)))
+    model = model_of(name)
+    model.set_attn_implementation("headway")
+    with torch.no_grad():
+        model(torch.full((2, 30), 5), **inputs)
+    return seen
+
+
+def test_masks_of_plain_prefills_become_rules(monkeypatch):
+    assert masks_seen(monkeypatch, "llama") == [(None, None, "top_left", -1)] * 2
+    assert masks_seen(monkeypatch, "mistral") == [(None, None, "bottom_right", 11)] * 2
+
+
+def test_padding_becomes_a_mask_of_keys(monkeypatch):
+    padding = torch.ones(2, 30, dtype=torch.int64)
+    padding[1, :8] = 0
+    for mask, keys, alignment, left in masks_seen(monkeypatch, "mistral", attention_mask=padding):
+        assert mask is None and (alignment, left) == ("bottom_right", 11)
+        assert torch.equal(keys, padding.bool())
+
+
+def test_bands_of_random_masks_hide_nothing_that_is_shown():
+    generator = torch.Generator().manual_seed(8)
+    exact = 0
+    for number in range(300):
+        queries, keys = (int(n) for n in torch.randint(2, 9, (2,), generator=generator))
+        keys += queries * (number % 2)
+        mask = torch.rand((2, 1, queries, keys), generator=generator) < 0.5
+        distance = torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)[None, :]
+        if number % 3:
+            mask &= distance >= 0
+        if number % 5 == 0:
+            mask[:] = (distance >= 0) & (distance <= 2)
+        if number % 7 == 0:
+            mask[:] = torch.rand((2, 1, 1, keys), generator=generator) < 0.7
+        if number % 35 == 0:
+            mask &= (distance >= 0) & (distance <= 2)
+        band = headway.transformers._band_of(mask)
+        if band is None:
+            assert not mask.any() or (mask & (distance < 0)).any()
+            continue
+        inside = (distance >= 0) & (distance <= band.left) if band.causal else torch.ones_like(distance, dtype=torch.bool)
+        assert not (mask & ~inside).any()
+        if band.exact:
+            shown = inside if band.keys is None else inside & band.keys[:, None, None]
+            assert torch.equal(mask, shown.expand_as(mask))
+            exact += 1
+    assert exact > 50
+
+
+def test_a_mask_that_was_changed_is_read_again():
+    query = torch.randn(1, 2, 6, 8, generator=torch.Generator().manual_seed(9))
+    mask = headway.transformers.attention_mask_of(1, 6, 6, allow_is_causal_skip=False)
+    assert mask.headway_band.exact
+    mask[..., 0, 5] = True
+    out, _ = headway.transformers.attention_forward(torch.nn.Module(), query, query, query, mask)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, query, query, mask)
+    assert torch.allclose(out, expected.transpose(1, 2), atol=1e-5)

@@ -33,7 +33,7 @@ std::shared_ptr<const Attention> plan_for(const AttentionSpec& spec, const std::
   const PlanKey key{
       {static_cast<std::int64_t>(spec.type), spec.batch, spec.num_heads, *spec.num_kv_heads, spec.query_len,
        spec.key_len, spec.head_dim, *spec.value_head_dim, static_cast<std::int64_t>(spec.causal), spec.window.left,
-       spec.window.right, static_cast<std::int64_t>(spec.mask), 0},
+       spec.window.right, static_cast<std::int64_t>(spec.mask), static_cast<std::int64_t>(spec.key_mask)},
       spec.scale,
       spec.softcap,
       implementation};
@@ -83,7 +83,7 @@ void broadcast_axis(ConstTensorView* view, int axis, std::int64_t size) {
 }
 
 struct Operands {
-  ConstTensorView query, key, value, mask;
+  ConstTensorView query, key, value, mask, key_mask;
   TensorView out;
 };
 
@@ -95,8 +95,12 @@ void for_each_outer(const Operands& operands, const Run& run) {
     return;
   }
   for (std::int64_t i = 0; i < operands.query.dims[0]; ++i) {
-    const Operands inner{operands.query.selected(0, i), operands.key.selected(0, i), operands.value.selected(0, i),
-                         operands.mask ? operands.mask.selected(0, i) : ConstTensorView(), operands.out.selected(0, i)};
+    const Operands inner{operands.query.selected(0, i),
+                         operands.key.selected(0, i),
+                         operands.value.selected(0, i),
+                         operands.mask ? operands.mask.selected(0, i) : ConstTensorView(),
+                         operands.key_mask,
+                         operands.out.selected(0, i)};
     for_each_outer(inner, run);
   }
 }
@@ -167,12 +171,12 @@ void align(Operands* operands, const Options& options) {
   }
 }
 
-void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle mask,
+void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle out, nb::handle mask, nb::handle key_mask,
                const std::string& causal, std::optional<float> scale, float softcap, std::int64_t window_left,
                std::int64_t window_right, bool grouped, const std::string& implementation, const Threads& threads,
                Profiler* profiler) {
   const InputArray q = input_array(query, "query"), k = input_array(key, "key"), v = input_array(value, "value"),
-                   m = input_array(mask, "attn_mask");
+                   m = input_array(mask, "attn_mask"), n = input_array(key_mask, "key_mask");
   const OutputArray o = output_array(out, "out");
   Options options{.scale = scale,
                   .softcap = softcap,
@@ -188,7 +192,7 @@ void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle ou
   }
 
   const nb::gil_scoped_release released;
-  Operands operands{q.view, k.view, v.view, m.view, o.view};
+  Operands operands{q.view, k.view, v.view, m.view, n.view, o.view};
   align(&operands, options);
   AttentionSpec spec;
   apply_semantics("torch_sdpa", false, &spec);
@@ -213,6 +217,10 @@ void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle ou
                     type_name(type), ", expected bool, f32 or the type of query, ", type_name(spec.type));
     spec.mask = type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
   }
+  if (operands.key_mask) {
+    detail::require(rank == 4, "key_mask is given beside a query of rank ", rank, ", expected 4");
+    spec.key_mask = operands.key_mask.type == DataType::kBool ? MaskKind::kBool : MaskKind::kAdditive;
+  }
   if (element_count(operands.out.dims) == 0) return;
   const std::shared_ptr<const Attention> plan = plan_for(spec, options.implementation);
   std::byte* const memory = workspace(plan->workspace_bytes(threads.workers()));
@@ -222,6 +230,7 @@ void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle ou
     args.key = part.key;
     args.value = part.value;
     args.mask = part.mask;
+    args.key_mask = part.key_mask;
     args.out = part.out;
     plan->run(args, memory, threads, profiler);
   });
@@ -231,9 +240,9 @@ void attention(nb::handle query, nb::handle key, nb::handle value, nb::handle ou
 
 void bind_attention(nb::module_& module) {
   module.def("attention", &attention, nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("out"),
-             nb::arg("mask").none(), nb::arg("causal"), nb::arg("scale").none(), nb::arg("softcap"),
-             nb::arg("window_left"), nb::arg("window_right"), nb::arg("grouped"), nb::arg("implementation"),
-             nb::arg("threads"), nb::arg("profiler").none(),
+             nb::arg("mask").none(), nb::arg("key_mask").none(), nb::arg("causal"), nb::arg("scale").none(),
+             nb::arg("softcap"), nb::arg("window_left"), nb::arg("window_right"), nb::arg("grouped"),
+             nb::arg("implementation"), nb::arg("threads"), nb::arg("profiler").none(),
              "Attention over query, key and value of rank 2 or more, written to out.");
   module.def("attention_implementations", [] {
     nb::list names;

@@ -54,6 +54,6 @@ def scaled_dot_product_attention(query: Array, key: Array, value: Array, attn_ma
         raise fail("attn_mask is given beside is_causal=True, expected one of them")
     out = empty_as(query, _output_shape(query, key, value, enable_gqa))
     _core.attention(input_of(query, "query"), input_of(key, "key"), input_of(value, "value"), out,
-                    input_of(attn_mask, "attn_mask"), "top_left" if is_causal else "none", scale, 0.0, -1, -1,
+                    input_of(attn_mask, "attn_mask"), None, "top_left" if is_causal else "none", scale, 0.0, -1, -1,
                     enable_gqa, "", threads or default_threads(query), profiler)
     return result_as(query, out)

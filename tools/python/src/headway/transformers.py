@@ -6,7 +6,7 @@ heads. Inference alone: there is no backward pass and no dropout.
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -29,7 +29,50 @@ def register() -> None:
     """Makes attn_implementation="headway" known to transformers. To be called once, before or after models are made:
     model.set_attn_implementation("headway") switches one that is there."""
     AttentionInterface.register(NAME, attention_forward)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
+    AttentionMaskInterface.register(NAME, attention_mask_of)
+
+
+class Band(NamedTuple):
+    """What a mask [B, 1, Sq, Skv] says in rules: it shows nothing after a token's own position when causal, and nothing
+    that lies more than `left` before it. exact: within that it hides just the keys that `keys` [B, Skv] hides, if any,
+    from all tokens alike, so that the rules say all that the mask does."""
+    causal: bool
+    left: int
+    exact: bool
+    keys: Optional[torch.Tensor]
+    version: int  # of the mask, which is the caller's to change
+
+
+def attention_mask_of(*args: Any, **kwargs: Any) -> Optional[torch.Tensor]:
+    """torch's mask for a model, [B, 1, Sq, Skv] bool or None, with its Band where it has one: found once for all layers,
+    it lets them pass over what causality and windows hide."""
+    mask = sdpa_mask(*args, **kwargs)
+    if (mask is not None and mask.dtype == torch.bool and mask.dim() == 4 and mask.shape[1] == 1 and mask.shape[2] > 1
+            and not mask.is_inference() and not torch.compiler.is_compiling()):
+        mask.headway_band = _band_of(mask)
+    return mask
+
+
+def _band_of(mask: torch.Tensor) -> Optional[Band]:
+    queries, keys = mask.shape[2:]
+    shown = mask[:, 0].any(0)
+    own = torch.arange(queries) + (keys - queries)
+    visible = shown.any(1)
+    if not visible.any():
+        return None
+    first, last = shown.byte().argmax(1), keys - 1 - shown.flip(1).byte().argmax(1)
+    causal = bool((last - own)[visible].max() <= 0)
+    left, inside = -1, torch.ones_like(shown)
+    if causal:
+        left = int((own - first)[visible].max())
+        distance = own[:, None] - torch.arange(keys)[None, :]
+        inside = (distance >= 0) & (distance <= left)
+    seen = mask[:, 0].any(1)
+    exact = torch.equal(mask[:, 0], inside & seen[:, None])
+    if not causal and not exact:
+        return None
+    plain = exact and torch.equal(mask[:, 0], inside.expand(len(mask), -1, -1))
+    return Band(causal, left, exact, seen if exact and not plain else None, mask._version)
 
 
 def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
@@ -54,6 +97,9 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
     queries = query.shape[2]
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     causal = bool(causal) and queries > 1 and attention_mask is None
+    band = getattr(attention_mask, "headway_band", None)
+    if band is not None and band.version != attention_mask._version:
+        band = None
     mask = input_of(attention_mask, "attention_mask")
     if position_bias is not None:
         mask, causal = _with_bias(input_of(position_bias, "position_bias"), mask, causal, query, key), False
@@ -65,8 +111,13 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
     elif s_aux is not None or query.dtype == torch.float16:
         _from_cache(query, key, value, _explicit(mask, causal, query, key), s_aux, scaling, softcap, out)
     else:
-        _core.attention(query, key, value, out.transpose(1, 2), _plain(mask, query), "top_left" if causal else "none",
-                        scaling, softcap or 0.0, -1, -1, True, "", default_threads(query), None)
+        alignment, left, keys = "top_left" if causal else "none", -1, None
+        if band is not None:
+            alignment, left = "bottom_right" if band.causal else "none", band.left
+            if band.exact and position_bias is None:
+                mask, keys = None, None if band.keys is None else band.keys.expand(len(query), -1)
+        _core.attention(query, key, value, out.transpose(1, 2), _plain(mask, query), keys, alignment, scaling,
+                        softcap or 0.0, left, -1, True, "", default_threads(query), None)
     return out, None
 
 
