@@ -8,7 +8,6 @@ cmake_dependent_option(HEADWAY_BUILD_TESTS "The tests" ${PROJECT_IS_TOP_LEVEL} $
 cmake_dependent_option(HEADWAY_BUILD_PERF "The benchmarks" ${PROJECT_IS_TOP_LEVEL} ${graph} OFF)
 cmake_dependent_option(HEADWAY_ONNX "The importer of ONNX files, which the command needs too" ${PROJECT_IS_TOP_LEVEL}
   ${graph} OFF)
-option(HEADWAY_BUILD_PYTHON "The Python package, to import from the build folder; pip builds it without this" OFF)
 option(HEADWAY_FUZZ "The libFuzzer targets, for clang" OFF)
 option(HEADWAY_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 option(HEADWAY_WERROR "Warnings are errors" OFF)
@@ -21,6 +20,14 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_BUILD_TYPE Release)
   endif()
 endif()
+
+# Built along where all that it needs is there. Not with sanitizers, which would have to be the interpreter's too.
+set(python OFF)
+if(HEADWAY_BUILD_TESTS AND HEADWAY_ONNX AND NOT BUILD_SHARED_LIBS AND NOT HEADWAY_SANITIZE)
+  include(HeadwayPython)
+  set(python ${HeadwayPython_FOUND})
+endif()
+option(HEADWAY_BUILD_PYTHON "The Python package, to import from the build folder; pip builds it without this" ${python})
 
 # Flags of our own code; a dependency that had to be fetched does not get them.
 add_library(headway_flags INTERFACE)

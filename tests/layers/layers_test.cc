@@ -97,6 +97,8 @@ const IncludeCase kIncludeCases[] = {
     {"tools/a.cc", "ops/simd/softmax.h", true},
     {"tools/a.cc", "runtime/tensor/private.h", false},
     {"tools/a.cc", "CLI/CLI.hpp", true},
+    {"tools/a.cc", "nanobind/nanobind.h", false},
+    {"tools/python/src/core/a.cc", "nanobind/nanobind.h", true},
     {"perf/a.cc", "benchmark/benchmark.h", true},
     {"perf/a.cc", "runtime/tensor/private.h", false},
     {"tests/ops/a.cc", "perf/shapes.h", true},

@@ -41,6 +41,7 @@ inline const std::vector<IncludeRule> kIncludeRules = {
     {{"CLI/", "nlohmann/", "fmt/"}, kOutside},
     {{"gtest/", "gmock/", "headway_test_paths.h"}, {"tests/"}},
     {{"benchmark/"}, {"perf/"}},
+    {{"nanobind/"}, {"tools/python/"}},
     // The machine: files, memory and time stamps.
     {{"sys/", "unistd.h", "fcntl.h", "sched.h", "pthread.h", "signal.h", "dlfcn.h", "link.h", "execinfo.h", "malloc.h",
       "x86intrin.h", "cpuid.h"},
