@@ -115,6 +115,11 @@ constexpr OperatorDoc kTable[] = {
     {"com.microsoft.Attention", "com.microsoft 1", "input, weights, bias?, mask_index?, past?, attention_bias?",
      "f32 f16 bf16", "num_heads, qkv_hidden_sizes, scale, mask_filter_value, unidirectional"},
     {"com.microsoft.Gelu", "com.microsoft 1", "x", kFloats, "approximate"},
+    {"com.microsoft.GroupQueryAttention", "com.microsoft 1",
+     "query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos_cache?, sin_cache?, "
+     "position_ids?, attention_bias?, head_sink?",
+     "f32 f16 bf16",
+     "num_heads, kv_num_heads, scale, softcap, local_window_size, do_rotary, rotary_interleaved, smooth_softmax"},
     {"com.microsoft.MultiHeadAttention", "com.microsoft 1",
      "query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?", "f32 f16 bf16",
      "num_heads, scale, mask_filter_value, unidirectional"},

@@ -136,6 +136,16 @@ void add_attention(std::vector<RuleCase>* cases) {
                     {{"num_heads", std::int64_t{2}}},
                     3});
   cases->push_back({"com.microsoft.MultiHeadAttention", {f32({2, 3, 2, 3, 4})}, {{"num_heads", std::int64_t{2}}}});
+  const Attributes grouped = {{"num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}};
+  cases->push_back({"com.microsoft.GroupQueryAttention",
+                    {f32({2, 3, 32}), f32({2, 3, 16}), f32({2, 3, 16}), f32({2, 2, 5, 8}), f32({2, 2, 5, 8}),
+                     of(DataType::kI32, {2}), of(DataType::kI32, {1})},
+                    grouped,
+                    3});
+  cases->push_back({"com.microsoft.GroupQueryAttention",
+                    {f32({2, 3, 64}), absent(), absent(), absent(), absent(), of(DataType::kI32, {2}),
+                     of(DataType::kI32, {}), absent(), absent(), absent(), f32({2, 1, 3, 3}), f32({4})},
+                    grouped});
   cases->push_back({"com.microsoft.Attention",
                     {f32({2, 3, 6}), weight({6, 24}), weight({24}), of(DataType::kI32, {2}), f32({2, 2, 2, 5, 4}),
                      f32({1, 2, 3, 8})},
