@@ -74,7 +74,8 @@ class Passes {
     } else if (op == "onnx.Attention") {
       group = {.node = name, .kind = "Attention", .mask = ""};
       made = fuse_onnx_attention(node, &draft_, &facts_, &group);
-    } else if (op != "com.microsoft.MultiHeadAttention" && op != "com.microsoft.Attention") {
+    } else if (op != "com.microsoft.MultiHeadAttention" && op != "com.microsoft.Attention" &&
+               op != "com.microsoft.GroupQueryAttention") {
       return;
     }
     if (made < 0) {
