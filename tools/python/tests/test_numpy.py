@@ -35,6 +35,25 @@ def test_views_are_not_copied_and_read_as_they_lie():
                                attention(backwards, heads, heads), atol=1e-6)
 
 
+class Foreign:
+    """An array of which nothing is known but DLPack."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_that_only_speak_dlpack():
+    query = normal(1, 2, 4, 8)
+    out = headway.scaled_dot_product_attention(Foreign(query), query, query)
+    np.testing.assert_array_equal(out, headway.scaled_dot_product_attention(query, query, query))
+
+
 def test_read_only_arrays_are_read():
     query = normal(1, 2, 4, 8)
     query.setflags(write=False)

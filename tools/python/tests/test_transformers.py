@@ -252,3 +252,18 @@ def test_a_mask_that_was_changed_is_read_again():
     out, _ = headway.transformers.attention_forward(torch.nn.Module(), query, query, query, mask)
     expected = torch.nn.functional.scaled_dot_product_attention(query, query, query, mask)
     assert torch.allclose(out, expected.transpose(1, 2), atol=1e-5)
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+def test_learned_queries_serve_the_whole_batch(queries):
+    query, key = torch.randn(1, 4, queries, 8), torch.randn(3, 2, 7, 8)
+    out, _ = headway.transformers.attention_forward(torch.nn.Module(), query, key, key, is_causal=False)
+    expected = torch.nn.functional.scaled_dot_product_attention(query.expand(3, -1, -1, -1), key, key, enable_gqa=True)
+    assert torch.allclose(out, expected.transpose(1, 2), atol=1e-5)
+
+
+def test_masks_that_do_not_fit_are_refused():
+    states = torch.ones(1, 2, 3, 8)
+    for mask in (torch.ones(1, 1, 3, 4, dtype=torch.bool), torch.ones(3, 3), torch.ones(1, 1, 2, 3)):
+        with pytest.raises(headway.Error, match="expected .batch, heads, 3, 3"):
+            headway.transformers.attention_forward(torch.nn.Module(), states, states, states, mask)

@@ -94,6 +94,8 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
     query, key, value = input_of(query, "query"), input_of(key, "key"), input_of(value, "value")
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise fail(f"query has rank {query.dim()}, key {key.dim()} and value {value.dim()}, expected 4")
+    if len(query) == 1 < len(key):  # learned queries
+        query = query.expand(len(key), -1, -1, -1)
     queries = query.shape[2]
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     causal = bool(causal) and queries > 1 and attention_mask is None
@@ -105,10 +107,10 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
         mask, causal = _with_bias(input_of(position_bias, "position_bias"), mask, causal, query, key), False
     # The layout that the model goes on with is the one that is written.
     out = torch.empty((query.shape[0], queries, query.shape[1], value.shape[3]), dtype=query.dtype)
-    packs = mask is None or mask.dim() == 4 and mask.shape[1] == 1
-    if packs and not causal and (queries == 1 or s_aux is not None or query.dtype == torch.float16):
-        _from_cache(query, key, value, mask, s_aux, scaling, softcap, out)
-    elif s_aux is not None or query.dtype == torch.float16:
+    if mask is not None and (mask.dim() != 4 or mask.shape[2] not in (1, queries) or mask.shape[3] != key.shape[2]):
+        raise fail(f"attention_mask is {list(mask.shape)}, expected [batch, heads, {queries}, {key.shape[2]}]")
+    one_for_all_heads = mask is None or mask.shape[1] == 1
+    if s_aux is not None or query.dtype == torch.float16 or queries == 1 and one_for_all_heads:
         _from_cache(query, key, value, _explicit(mask, causal, query, key), s_aux, scaling, softcap, out)
     else:
         alignment, left, keys = "top_left" if causal else "none", -1, None
@@ -170,7 +172,7 @@ def _from_cache(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mas
     rows = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
     rows = [part if part.stride(3) == 1 else part.contiguous() for part in rows]
     if mask is not None:
-        if mask.dim() != 4 or mask.shape[1] != 1:
+        if mask.shape[1] != 1:
             raise fail(f"attention_mask is {list(mask.shape)}, expected one of all heads beside sinks or float16",
                        "unsupported")
         mask = mask[:, 0].expand(batch, queries, keys).reshape(batch * queries, keys)
