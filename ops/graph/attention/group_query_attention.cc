@@ -142,8 +142,8 @@ class GroupQueryAttentionPlan : public NodePlan {
     spec.softcap = node.attributes.real("softcap", 0);
     const std::int64_t window = node.attributes.integer("local_window_size", -1);
     if (window > 0) spec.window.left = window - 1;
-    spec.max_batch = batch_;
-    spec.max_tokens = batch_ * tokens_;
+    spec.max_batch = std::max<std::int64_t>(batch_, 1);
+    spec.max_tokens = std::max<std::int64_t>(batch_ * tokens_, 1);
     spec.max_cache = present_;
     return spec;
   }
