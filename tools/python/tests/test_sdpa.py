@@ -2,6 +2,7 @@
 import math
 import random
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -204,3 +205,20 @@ def test_parameters_run_without_gradients():
 def test_numpy_beside_torch_is_numpy():
     query = np.ones((1, 2, 4, 8), np.float32)
     assert isinstance(headway.scaled_dot_product_attention(query, torch.ones(1, 2, 4, 8), query), np.ndarray)
+
+
+def test_views_with_their_sign_elsewhere():
+    query = torch.randn(1, 2, 5, 8)
+    negative = torch.randn(1, 2, 5, 8, dtype=torch.complex64).conj().imag
+    assert negative.is_neg()
+    out = headway.scaled_dot_product_attention(negative, query, negative)
+    assert torch.allclose(out, torch.nn.functional.scaled_dot_product_attention(negative, query, negative), atol=1e-5)
+    with pytest.raises(headway.Error, match="cache.key is a tensor whose sign is not in its memory"):
+        headway.KvCache(negative, query)
+
+
+def test_a_trace_without_the_call_is_refused():
+    query = torch.randn(1, 2, 5, 8)
+    with warnings.catch_warnings(), pytest.raises(headway.Error, match="query is being traced"):
+        warnings.simplefilter("ignore")
+        torch.jit.trace(lambda q: headway.scaled_dot_product_attention(q, q, q), (query,))

@@ -27,14 +27,28 @@ def torch_of(array: Array):
 
 
 def input_of(array: Optional[Array], name: str) -> Optional[Array]:
-    """`array` as the library reads it. A tensor that wants a gradient is refused: there is no backward pass."""
+    """`array` as the library reads it. A tensor that wants a gradient is refused: there is no backward pass. So is one
+    that is being traced, since a trace would not have this call in it."""
     torch = torch_of(array)
-    if torch is None or not array.requires_grad:
+    if torch is None:
+        return array
+    if torch._C._get_tracing_state() is not None:  # torch.jit.is_tracing(), in a thirtieth of its time
+        raise fail(f"{name} is being traced by torch.jit, which cannot see what Headway computes", "unsupported")
+    if array.is_neg():  # a view whose sign is not in memory
+        array = array.resolve_neg()
+    if not array.requires_grad:
         return array
     if torch.is_grad_enabled():
         raise fail(f"{name} requires a gradient, which Headway does not compute: call it under torch.no_grad()",
                    "unsupported")
     return array.detach()
+
+
+def memory_of(array: Optional[Array], name: str) -> Optional[Array]:
+    """The same of an array whose memory is written, or read by later calls: it is taken as it lies or not at all."""
+    if torch_of(array) is not None and array.is_neg():
+        raise fail(f"{name} is a tensor whose sign is not in its memory, expected one after resolve_neg()")
+    return input_of(array, name)
 
 
 def shape_of(array: Array, name: str) -> tuple[int, ...]:

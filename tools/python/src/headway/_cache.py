@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Optional, Sequence, Union
 
 from . import _core
-from ._arrays import Array, default_threads, empty_as, fail, input_of, shape_of
+from ._arrays import Array, default_threads, empty_as, fail, input_of, memory_of, shape_of
 
 Indices = Union[Array, Sequence[int], Sequence[Sequence[int]]]  # i32 arrays are read where they lie, others are copied
 RotaryTable = _core.RotaryTable
@@ -30,7 +30,8 @@ class KvCache:
     def __init__(self, key: Array, value: Array, *, slots: Optional[Indices] = None,
                  block_table: Optional[Indices] = None, ring: bool = False) -> None:
         self.key, self.value = key, value
-        self._core = _core.KvCache(input_of(key, "cache.key"), input_of(value, "cache.value"), slots, block_table, ring)
+        self._core = _core.KvCache(memory_of(key, "cache.key"), memory_of(value, "cache.value"), slots, block_table,
+                                   ring)
 
 
 @dataclass
@@ -57,7 +58,7 @@ def append(cache: KvCache, key: Optional[Array], value: Optional[Array], lengths
     M + row or block · block size + row, -1 for none; positions [T] are then, or also otherwise, those of the rotation.
     """
     how = norm or HeadNorm()
-    _core.append(cache._core, input_of(key, "key"), input_of(value, "value"), input_of(query, "query"), lengths,
+    _core.append(cache._core, input_of(key, "key"), input_of(value, "value"), memory_of(query, "query"), lengths,
                  query_starts, slot_mapping, positions, rotary, norm is not None, how.epsilon, how.weight_offset,
                  how.across_heads, input_of(how.query_weight, "norm.query_weight"),
                  input_of(how.key_weight, "norm.key_weight"),
@@ -103,8 +104,8 @@ class CachedAttention:
             sums = empty_as(query, shape[:-1], "f32")
         self._core.run(input_of(query, "query"), cache._core, lengths, query_starts, input_of(sinks, "sinks"),
                        input_of(alibi_slopes, "alibi_slopes"), input_of(relative_bias, "relative_bias"),
-                       relative_bias_future, input_of(mask, "mask"), mask_starts, out, sums,
-                       threads or default_threads(query), profiler)
+                       relative_bias_future, input_of(mask, "mask"), mask_starts, memory_of(out, "out"),
+                       memory_of(sums, "log_sum_exp"), threads or default_threads(query), profiler)
         return out if sums is None else (out, sums)
 
     def plan(self, query: Array, cache: KvCache, lengths: Indices, query_starts: Optional[Indices] = None
@@ -122,5 +123,6 @@ def merge(out_a: Array, log_sum_exp_a: Array, out_b: Array, log_sum_exp_b: Array
           threads: Optional[_core.Threads] = None) -> tuple[Array, Array]:
     """Results of the same rows over two disjoint sets of keys made one: (out, log_sum_exp)."""
     out, sums = empty_as(out_a, shape_of(out_a, "out_a")), empty_as(out_a, shape_of(log_sum_exp_a, "log_sum_exp_a"), "f32")
-    _core.merge(out_a, log_sum_exp_a, out_b, log_sum_exp_b, out, sums, threads or default_threads(out_a))
+    _core.merge(input_of(out_a, "out_a"), input_of(log_sum_exp_a, "log_sum_exp_a"), input_of(out_b, "out_b"),
+                input_of(log_sum_exp_b, "log_sum_exp_b"), out, sums, threads or default_threads(out_a))
     return out, sums
