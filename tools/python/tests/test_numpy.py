@@ -54,6 +54,20 @@ def test_arrays_that_only_speak_dlpack():
     np.testing.assert_array_equal(out, headway.scaled_dot_product_attention(query, query, query))
 
 
+def test_layer_of_arrays():
+    weights = [normal(24, 24) / 5, normal(24, 16) / 5, normal(24, 20) / 5, normal(24, 24) / 5]
+    biases = [normal(24) + i for i in range(4)]
+    layer = headway.MultiHeadAttention(3, *weights, query_bias=biases[0], key_bias=biases[1], value_bias=biases[2],
+                                       output_bias=biases[3])
+    inputs = normal(2, 5, 24), normal(2, 7, 16), normal(2, 7, 20)
+    out, _ = layer(*inputs)
+    heads = [(x.astype(np.float64) @ w.T + b).reshape(2, -1, 3, 8).transpose(0, 2, 1, 3)
+             for x, w, b in zip(inputs, weights, biases)]
+    context = attention(*heads).transpose(0, 2, 1, 3).reshape(2, 5, 24)
+    assert type(out) is np.ndarray
+    np.testing.assert_allclose(out, context @ weights[3].T + biases[3], rtol=1e-5, atol=1e-5)
+
+
 def test_read_only_arrays_are_read():
     query = normal(1, 2, 4, 8)
     query.setflags(write=False)

@@ -1,5 +1,6 @@
-"""Session on a fixture of the tree, and what a Profiler says of it."""
+"""Session on the fixtures of the tree, and what a Profiler says of it."""
 import json
+import math
 import pathlib
 
 import numpy as np
@@ -12,6 +13,31 @@ FIXTURES = pathlib.Path(__file__).parents[3] / "tests/fixtures/microsoft_attenti
 
 def cases():
     return sorted(FIXTURES.glob("*.onnx"))
+
+
+def fixture_tensors():
+    """Name to array of the safetensors file beside the models: "000.in.query", "000.out.output", …"""
+    data = (FIXTURES / "cases.safetensors").read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:begin]).items():
+        if name != "__metadata__":
+            tensors[name] = np.frombuffer(data, {"F32": "<f4", "I32": "<i4"}[entry["dtype"]],
+                                          math.prod(entry["shape"]), begin + entry["data_offsets"][0]
+                                          ).reshape(entry["shape"])
+    return tensors
+
+
+def test_fixtures_give_the_numbers_of_onnx_runtime():
+    tensors = fixture_tensors()
+    for path in cases():
+        session = headway.Session(path)
+        outputs = session.run({spec.name: tensors[f"{path.stem}.in.{spec.name}"] for spec in session.inputs})
+        assert outputs.keys() == {name.split(".")[2] for name in tensors if name.startswith(f"{path.stem}.out.")}
+        for name, output in outputs.items():
+            np.testing.assert_allclose(output, tensors[f"{path.stem}.out.{name}"], rtol=2e-5, atol=2e-5,
+                                       err_msg=f"{path.name} {name}")
+    assert len(cases()) == 40
 
 
 def inputs_of(session, rng):
