@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that a build from source needs, and only those that are missing: a machine that
 # has them all is never asked for rights or for a network. With --ci also what only .ci/run needs: the format check's
-# release of clang-format, and clang with its OpenMP and its sanitizers; with --python what the Python package of
-# tools/python needs before pip does the rest. Knows nothing of the build itself.
+# release of clang-format, clang with its OpenMP and its sanitizers, and a browser; with --python what the Python package
+# of tools/python needs before pip does the rest. Knows nothing of the build itself.
 set -euo pipefail
 ci=false
 python=false
@@ -78,4 +78,9 @@ if $ci; then
   mapfile -t extra < <(known "libclang-rt-$release-dev" clang-format-14)
   install ${extra[@]+"${extra[@]}"}
   command -v clang-format-14 clang-format >/dev/null || install clang-format
+  # A browser opens the pages in a test. Where the distribution has none as a package, the test says that it is skipped.
+  if ! command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then
+    mapfile -t browser < <(known chromium)
+    install python3 ${browser[@]+"${browser[@]}"}
+  fi
 fi

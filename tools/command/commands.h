@@ -22,6 +22,7 @@ void add_profile(CLI::App* app, Action* chosen);
 void add_attend(CLI::App* app, Action* chosen);
 void add_heads(CLI::App* app, Action* chosen);
 void add_run(CLI::App* app, Action* chosen);
+void add_view(CLI::App* app, Action* chosen);
 void add_explain(CLI::App* app, Action* chosen);
 void add_conformance(CLI::App* app, Action* chosen);
 

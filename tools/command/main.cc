@@ -64,6 +64,7 @@ int parse_and_run(int argc, char** argv) {
   headway::tools::add_attend(&app, &chosen);
   headway::tools::add_heads(&app, &chosen);
   headway::tools::add_run(&app, &chosen);
+  headway::tools::add_view(&app, &chosen);
   headway::tools::add_explain(&app, &chosen);
   headway::tools::add_conformance(&app, &chosen);
   try {
@@ -80,7 +81,8 @@ int parse_and_run(int argc, char** argv) {
   }
   if (!chosen)
     return report(
-        "no subcommand, expected info, sweep, profile, attend, heads, run, explain or conformance (--help tells more)");
+        "no subcommand, expected info, sweep, profile, attend, heads, view, run, explain or conformance (--help tells "
+        "more)");
   return run(chosen);
 }
 
@@ -89,6 +91,7 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     headway::tools::prepare_process();
+    headway::tools::keep_command_line(argc, argv);
     return parse_and_run(argc, argv);
   } catch (...) {
     return report_no_memory();  // nothing else leaves parsing

@@ -42,7 +42,25 @@ void open_standard_descriptors() {
   }
 }
 
+/// As a shell takes it: in quotes where it is not made of plain characters.
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string g_command_line;
+
 }  // namespace
+
+void keep_command_line(int argc, const char* const* argv) {
+  g_command_line = "headway";
+  for (int i = 1; i < argc; ++i) g_command_line += ' ' + shell_word(argv[i]);
+}
+
+const std::string& command_line() { return g_command_line; }
 
 void prepare_process() {
   open_standard_descriptors();

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "headway/attention_probabilities.h"
+#include "ops/reference/reference_attention.h"
 #include "tools/heads/capture.h"
 
 namespace headway::tools {
@@ -79,7 +80,9 @@ class Measurer {
       }
     }
     Sums total;
-    for (std::int64_t i = begin; i < end; ++i) add_row(i, sums[static_cast<std::size_t>(i - begin)], &total);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!is_padding(head, i)) add_row(i, sums[static_cast<std::size_t>(i - begin)], &total);
+    }
     return total;
   }
 
@@ -111,6 +114,14 @@ class Measurer {
       if (tokens_.separator >= 0 && token(tokens_.keys, j) == tokens_.separator) add(kSeparator);
       if (own >= 0 && j < position && token(tokens_.keys, j - 1) == own) add(kInduction);
     }
+  }
+
+  /// Whether a mask hides the key at the query's own position: what such a query attends to is of no use to anybody.
+  bool is_padding(std::int64_t head, std::int64_t i) const {
+    constexpr float kHides = -1e30f;  // masks of the lowest float hide too
+    const std::int64_t own = i + positions_.offset;
+    if (!positions_.defined || own < 0 || own >= positions_.keys) return false;
+    return reference_bias(spec_, args_, {batch_, head, i, own}) <= kHides;
   }
 
   /// Whether the role is one that this row's queries can have: positions, and not the target itself.

@@ -38,8 +38,9 @@ struct HeadMeasures {
   std::array<RoleScore, kRoles> roles;
 };
 
-/// Measures every head of one batch entry; `args` as attention_probabilities() takes them. Exact but for the rounding
-/// of the probabilities; the same at any number of threads.
+/// Measures every head of one batch entry, over the rows that are no padding: in self-attention a query whose own key
+/// is hidden does not count; `args` as attention_probabilities() takes them. Exact but for the rounding of the
+/// probabilities; the same at any number of threads.
 std::vector<HeadMeasures> measure_heads(const AttentionSpec& spec, const AttentionArgs& args, std::int64_t batch,
                                         const HeadTokens& tokens, const Threads& threads);
 

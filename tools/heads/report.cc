@@ -55,7 +55,8 @@ std::string role_definitions() {
   std::string out = fmt::format(
       "entropy: -Σ p ln p of a row in nats; of ln n: its share of ln(visible keys); distance: Σ p |position - key|; "
       "all "
-      "means over rows.\nA badge: the mean over at least {} rows reaches {} and {} times what even rows would give. Of "
+      "means over rows, without those of padding.\nA badge: the mean over at least {} rows reaches {} and {} times "
+      "what even rows would give. Of "
       "{} random heads as many reach it:\n",
       kBadgeRows, kBadgeScore, kBadgeOverUniform, kRandomHeads);
   for (std::size_t r = 0; r < kRoles; ++r) {

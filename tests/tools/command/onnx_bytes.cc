@@ -80,14 +80,36 @@ std::string add_model() {
                input("x", kFloat, {"batch", "4"}) + output("y", kFloat, {"batch", "4"}));
 }
 
+namespace {
+
+/// out = softmax(q * k^T / 2) * v; `prefix` goes before the names of nodes and values.
+std::string attention_nodes(const std::string& q, const std::string& k, const std::string& out,
+                            const std::string& prefix) {
+  const auto own = [&](const std::string& name) { return prefix + name; };
+  return node("Transpose", {k}, {own("kt")}, own("transpose"), attribute("perm", {0, 1, 3, 2})) +
+         node("MatMul", {q, own("kt")}, {own("scores")}, own("scores")) +
+         node("Mul", {own("scores"), "half"}, {own("scaled")}, own("scale")) +
+         node("Softmax", {own("scaled")}, {own("probs")}, own("softmax"), attribute("axis", -1)) +
+         node("MatMul", {own("probs"), "v"}, {out}, own("context"));
+}
+
+const std::string& attention_inputs() {
+  static const Strings dims = {"1", "2", "S", "4"};
+  static const std::string inputs =
+      initializer("half", {}, {0.5f}) + input("q", kFloat, dims) + input("k", kFloat, dims) + input("v", kFloat, dims);
+  return inputs;
+}
+
+}  // namespace
+
 std::string attention_model() {
-  const Strings dims = {"1", "2", "S", "4"};
-  return model(
-      node("Transpose", {"k"}, {"kt"}, "transpose", attribute("perm", {0, 1, 3, 2})) +
-      node("MatMul", {"q", "kt"}, {"scores"}, "scores") + node("Mul", {"scores", "half"}, {"scaled"}, "scale") +
-      node("Softmax", {"scaled"}, {"probs"}, "softmax", attribute("axis", -1)) +
-      node("MatMul", {"probs", "v"}, {"out"}, "context") + initializer("half", {}, {0.5f}) + input("q", kFloat, dims) +
-      input("k", kFloat, dims) + input("v", kFloat, dims) + output("out", kFloat, dims));
+  return model(attention_nodes("q", "k", "out", "") + attention_inputs() + output("out", kFloat, {"1", "2", "S", "4"}));
+}
+
+std::string two_attentions_model() {
+  return model(attention_nodes("q", "k", "a", "first/") + attention_nodes("k", "q", "b", "second/") +
+               node("Add", {"a", "b"}, {"both"}, "add") + attention_inputs() +
+               output("both", kFloat, {"1", "2", "S", "4"}));
 }
 
 }  // namespace headway::onnx_bytes

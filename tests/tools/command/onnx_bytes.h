@@ -32,5 +32,7 @@ std::string model(const std::string& graph, std::int64_t opset = 17);
 std::string add_model();
 /// out = softmax(q * k^T / 2) * v, all [1, 2, S, 4] f32, of five nodes.
 std::string attention_model();
+/// The same twice, the second with q and k changed about: both = attention(q, k, v) + attention(k, q, v).
+std::string two_attentions_model();
 
 }  // namespace headway::onnx_bytes

@@ -1,0 +1,18 @@
+# cmake -D FOLDER=… -D TEMPLATE=… -D OUT=… -P embed.cmake: writes the files of a folder into a source file, each as raw
+# string literals of at most so many characters as every compiler takes.
+file(GLOB paths ${FOLDER}/*)
+set(FILES "")
+foreach(path ${paths})
+  get_filename_component(name ${path} NAME)
+  file(READ ${path} contents)
+  string(LENGTH "${contents}" length)
+  set(literals "")
+  set(begin 0)
+  while(begin LESS length)
+    string(SUBSTRING "${contents}" ${begin} 8000 piece)
+    string(APPEND literals "\n     R\"headway_page(${piece})headway_page\"")
+    math(EXPR begin "${begin} + 8000")
+  endwhile()
+  string(APPEND FILES "    {\"${name}\",${literals}},\n")
+endforeach()
+configure_file(${TEMPLATE} ${OUT} @ONLY)
