@@ -3,13 +3,14 @@
 
 Speaks the DevTools protocol over a pipe, so that it needs nothing but Python and a browser. EXPECTED has
 {"layers": [{"probabilities": [head][query][key], "hidden": [query][key]}]}. Exit codes: 0 good, 1 with a line for each
-thing that is wrong, 77 where there is no browser.
+thing that is wrong, 77 where there is no browser that starts.
 """
 import base64
 import json
 import math
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import time
 BROWSERS = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"]
 WIDTHS = [(1280, 900), (390, 844)]
 NO_BROWSER = 77
+ANSWER_SECONDS = 120
 
 
 class Browser:
@@ -45,13 +47,15 @@ class Browser:
         self.last = 0
         self.session = None
         self.events = []
-        target = next(t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.send(f"{domain}.enable")
 
     def receive(self):
         while b"\0" not in self.pending:
+            if not select.select([self.by], [], [], ANSWER_SECONDS)[0]:
+                raise RuntimeError(f"the browser says nothing for {ANSWER_SECONDS} s")
             read = os.read(self.by, 1 << 16)
             if not read:
                 raise RuntimeError("the browser went away")
@@ -328,7 +332,11 @@ def main():
     page, expected = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text())
     pictures = sys.argv[3] if len(sys.argv) > 3 else None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser = Browser(program, folder)
+        try:
+            browser = Browser(program, folder)
+        except (RuntimeError, OSError) as error:
+            print(f"{program} does not start here: {error}")
+            return NO_BROWSER
         try:
             test = Test(browser, page, expected, pictures)
             for width, height in WIDTHS:
