@@ -62,6 +62,20 @@ bool may_overlap(const ConstTensorView& a, const ConstTensorView& b) {
   return !side_by_side_in_a_row_of(a, a, b) && !side_by_side_in_a_row_of(b, a, b);
 }
 
+bool begins_with(const ConstTensorView& whole, const ConstTensorView& part) {
+  const int rank = whole.rank();
+  if (!whole || !part || whole.data != part.data || whole.type != part.type || part.rank() != rank) return false;
+  if (whole.strides.rank() != rank || part.strides.rank() != rank) return false;
+  if (part.count() == 0 || (rank > 0 && whole.dims[rank - 1] > 1 && whole.strides[rank - 1] != 1)) return false;
+  int longer = 0;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (part.dims[axis] > whole.dims[axis]) return false;
+    if (part.dims[axis] < whole.dims[axis]) ++longer;
+    if (part.dims[axis] > 1 && part.strides[axis] != whole.strides[axis]) return false;
+  }
+  return longer <= 1;
+}
+
 void check_apart(const char* output, const ConstTensorView& written, const char* other, const ConstTensorView& view) {
   if (!may_overlap(written, view)) return;
   const ByteRange a = addresses(written, 0), b = addresses(view, 0);

@@ -25,6 +25,10 @@ ByteRange byte_range(const ConstTensorView& view);
 /// from their first element to their last.
 bool may_overlap(const ConstTensorView& a, const ConstTensorView& b);
 
+/// Whether `part` is what `whole` begins with along one axis, or all of it: the same first element, type and strides,
+/// the innermost 1, and the same dims but for one. Views without elements are apart from each other instead.
+bool begins_with(const ConstTensorView& whole, const ConstTensorView& part);
+
 /// Throws kInvalidArgument naming both when `written` may share memory with `view`.
 void check_apart(const char* output, const ConstTensorView& written, const char* other, const ConstTensorView& view);
 

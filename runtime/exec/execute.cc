@@ -1,5 +1,6 @@
 // The run itself. Operators get contiguous tensors only, so that a plan may count on the strides it was made for:
-// strided tensors of the caller go through staging, contiguous ones are used where they lie.
+// strided tensors of the caller go through staging, contiguous ones are used where they lie. An output bound over the
+// input that it extends is used where it lies too.
 #include "runtime/exec/execute.h"
 
 #include <algorithm>
@@ -23,10 +24,24 @@ TensorView stage(AlignedBuffer* buffer, DataType type, const Dims& dims, MemoryC
   return {buffer->data(), type, dims};
 }
 
-void bind_inputs(const Graph& graph, const RunArgs& args, RunState* state) {
+/// Whether an output lies over this input.
+bool is_extended(std::size_t input, const ShapePlan& plan, const RunArgs& args) {
+  const std::vector<ExtendedInput>& extended = plan.extended_inputs();
+  for (std::size_t i = 0; i < extended.size(); ++i) {
+    if (extended[i].input != static_cast<int>(input)) continue;
+    if (is_bound_in_place(extended[i], args.inputs, args.outputs[i])) return true;
+  }
+  return false;
+}
+
+void bind_inputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args, RunState* state) {
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const ConstTensorView& input = args.inputs[i];
     ConstTensorView& bound = state->values[graph.inputs()[i].value].readable;
+    if (is_extended(i, plan, args)) {
+      bound = input;
+      continue;
+    }
     if (input.is_contiguous()) {
       bound = {input.data, input.type, input.dims};  // unit axes get normal strides
       continue;
@@ -42,6 +57,10 @@ void bind_outputs(const Graph& graph, const ShapePlan& plan, const RunArgs& args
     if (!plan.output_is_written(i)) continue;
     const TensorView& output = args.outputs[i];
     ValueViews& bound = state->values[graph.outputs()[i].value];
+    if (is_bound_in_place(plan.extended_inputs()[i], args.inputs, output)) {
+      bound = output;
+      continue;
+    }
     bound = output.is_contiguous() ? TensorView(output.data, output.type, output.dims)
                                    : stage(&state->output_staging[i], output.type, output.dims, &state->charge);
   }
@@ -94,7 +113,7 @@ RunLease::~RunLease() { plan_->pool().give_back(std::move(state_)); }
 
 void execute(const Graph& graph, RunLease* lease, const RunArgs& args) {
   RunState& state = lease->state();
-  bind_inputs(graph, args, &state);
+  bind_inputs(graph, lease->plan(), args, &state);
   bind_outputs(graph, lease->plan(), args, &state);
   for (const Step& step : lease->plan().steps()) {
     if (step.empty) continue;

@@ -184,7 +184,7 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
   const Planned planned = plan(inputs);
-  check_outputs(planned.impl.graph, planned.plan->output_infos(), inputs, outputs);
+  check_outputs(planned.impl.graph, planned.plan->output_infos(), planned.plan->extended_inputs(), inputs, outputs);
   planned.impl.with_room(planned.plan.get(), [&] {
     RunLease lease(planned.plan, threads.workers());
     execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});

@@ -224,6 +224,7 @@ void ShapePlan::plan_values() {
     output_is_written_.push_back(unwritten[output.value]);
     unwritten[output.value] = false;
   }
+  extended_inputs_ = headway::extended_inputs(graph_, steps_, output_is_written_);
 
   // A value that leaves the graph is written where the caller wants it and needs no place of ours.
   std::vector<bool> leaves(graph_.num_values());

@@ -10,6 +10,7 @@
 
 #include "headway/graph.h"
 #include "runtime/exec/fold.h"
+#include "runtime/exec/in_place.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/planned_node.h"
 #include "runtime/exec/run_state.h"
@@ -64,6 +65,8 @@ class ShapePlan {
   /// True when a node writes this output where the caller wants it; else the value is copied there, because it is an
   /// input, a constant, folded or a view, or leaves the graph under an earlier output's name too.
   bool output_is_written(std::size_t output) const { return output_is_written_[output]; }
+  /// By output of the graph.
+  const std::vector<ExtendedInput>& extended_inputs() const { return extended_inputs_; }
   const MemoryPlan& memory() const { return memory_; }
   /// The most that any node needs with so many workers.
   std::size_t workspace_bytes(int workers) const;
@@ -102,6 +105,7 @@ class ShapePlan {
   std::vector<Step> steps_;
   std::vector<TensorInfo> output_infos_;
   std::vector<bool> output_is_written_;
+  std::vector<ExtendedInput> extended_inputs_;
   std::vector<ValueId> arena_values_;  // the values that the memory plan places, in its order
   MemoryPlan memory_;
   MemoryCharge charge_;                            // what this plan alone keeps

@@ -40,8 +40,8 @@ class InputRules {
 void check_input_data(const Graph& graph, std::span<const ConstTensorView> inputs);
 
 /// Throws kInvalidArgument unless the outputs are as inferred, have memory, and overlap neither an input nor each
-/// other. Overlap is judged between contiguous tensors only: interleaved views share a range without sharing elements.
-void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std::span<const ConstTensorView> inputs,
-                   std::span<const TensorView> outputs);
+/// other, but for an output that is bound over the input that it extends. `extended` is by output.
+void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std::span<const ExtendedInput> extended,
+                   std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs);
 
 }  // namespace headway

@@ -4,6 +4,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/memory_overlap.h"
 #include "runtime/base/quoted.h"
+#include "runtime/exec/in_place.h"
 #include "runtime/exec/validate.h"
 
 namespace headway {
@@ -30,8 +31,8 @@ void check_input_data(const Graph& graph, std::span<const ConstTensorView> input
   }
 }
 
-void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std::span<const ConstTensorView> inputs,
-                   std::span<const TensorView> outputs) {
+void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std::span<const ExtendedInput> extended,
+                   std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs) {
   require(outputs.size() == expected.size(), "run got ", outputs.size(), " outputs, expected ", expected.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& label = graph.outputs()[i].name;
@@ -39,12 +40,19 @@ void check_outputs(const Graph& graph, std::span<const TensorInfo> expected, std
     require(output.present, "output ", Quoted{label}, " is absent");
     require(output.type == expected[i].type, "output ", Quoted{label}, " is ", type_name(output.type), ", expected ",
             type_name(expected[i].type));
-    require(output.dims == expected[i].dims, "output ", Quoted{label}, " is ", output.dims, ", expected ",
+    const bool in_place = is_bound_in_place(extended[i], inputs, output);
+    const auto past = static_cast<std::size_t>(extended[i].input);  // where there is one
+    const bool within = in_place && extended[i].within && output.dims == inputs[past].dims;
+    require(within || output.dims == expected[i].dims, "output ", Quoted{label}, " is ", output.dims, ", expected ",
             expected[i].dims);
     check_data("output", label, output);
+    if (in_place) check_no_self_overlap(label.c_str(), output);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const bool extends = extended[i].input >= 0 && k == past;
+      if (in_place && extends) continue;
       require(!may_overlap(output, inputs[k]), "output ", Quoted{label}, " overlaps input ",
-              Quoted{graph.value_name(graph.inputs()[k].value)});
+              Quoted{graph.value_name(graph.inputs()[k].value)},
+              extends ? ", expected apart from it or of its first element and strides" : "");
     }
     for (std::size_t k = 0; k < i; ++k) {
       require(!may_overlap(output, outputs[k]), "output ", Quoted{label}, " overlaps output ",

@@ -6,7 +6,7 @@
 //   position_ids? [B, S]; attention_bias? [B, 1, S, total]; head_sink? [Hq]
 //   → output [B, S, Hq·D], present_key? and present_value? [B, Hkv, T, D], T = max(P, total_sequence_length)
 // Decides how the node becomes append() and CachedAttention. Where total_sequence_length does not follow from shapes, T
-// is P + S.
+// is P + S; where the caller binds past and present to one buffer of P positions, T is P and nothing is copied.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -61,6 +61,7 @@ class GroupQueryAttentionPlan : public NodePlan {
         heads_(node.attributes.integer("num_heads")),
         kv_heads_(node.attributes.integer("kv_num_heads")),
         bias_width_(has_input(node, kBias) ? node.inputs[kBias].dims[3] : 0),
+        has_past_(has_input(node, kPastKey)),
         smooth_(node.attributes.integer("smooth_softmax", 0) != 0),
         rotary_(rotary_of(node)),
         attention_(spec_of(node)) {
@@ -85,15 +86,23 @@ class GroupQueryAttentionPlan : public NodePlan {
   InputUse use(std::size_t input) const override {
     return input == kCos || input == kSin ? InputUse::kNothing : InputUse::kElements;
   }
+  /// seqlens_k says what of a past is there, so that it may be a buffer with room for what comes.
+  ExtendedInput extended_input(std::size_t output) const override {
+    const bool present = has_past_ && (output == kPresentKey || output == kPresentValue);
+    return {present ? static_cast<int>(output == kPresentKey ? kPastKey : kPastValue) : -1, true};
+  }
 
   void run(const RunContext& context, Inputs inputs, Outputs outputs) const override {
     std::byte* const memory = context.workspace;
     const std::int64_t total = integer_at_run(kOp, inputs[kTotal], "total_sequence_length");
-    require(total >= tokens_ && total <= present_, kOp, " total_sequence_length is ", total, ", expected ", tokens_,
-            " to ", present_);
+    const TensorView key = present(context, outputs, kPresentKey, present_key_);
+    const TensorView value = present(context, outputs, kPresentValue, present_value_);
+    const std::int64_t room = std::min(key.dims[2], value.dims[2]);
+    require(total >= tokens_ && total <= room, kOp, " total_sequence_length is ", total, ", expected ", tokens_, " to ",
+            room);
     require(bias_width_ == 0 || bias_width_ >= total, kOp, " attention_bias is for ", bias_width_,
             " keys, expected total_sequence_length = ", total);
-    const bool padded = read_lengths(inputs[kLengths], total, memory);
+    const bool padded = read_lengths(inputs[kLengths], total, room, memory);
 
     AppendArgs rows;
     rows.query_starts = view_of(std::as_const(*this).starts_.in(memory), {batch_ + 1});
@@ -110,8 +119,10 @@ class GroupQueryAttentionPlan : public NodePlan {
         rows.positions = positions(given, total == tokens_, memory);
     }
     KvCache cache;
-    cache.key = keep_past(context, optional_input(inputs, kPastKey), outputs, kPresentKey, present_key_);
-    cache.value = keep_past(context, optional_input(inputs, kPastValue), outputs, kPresentValue, present_value_);
+    cache.key = key.sliced(2, 0, room);
+    cache.value = value.sliced(2, 0, room);
+    keep_past(context, optional_input(inputs, kPastKey), key);
+    keep_past(context, optional_input(inputs, kPastValue), value);
     append(rows, cache, context.threads);
 
     CachedAttentionArgs args;
@@ -160,12 +171,12 @@ class GroupQueryAttentionPlan : public NodePlan {
 
   /// A first call, whose total is its own tokens, has no past, and sequences that are shorter have padding behind them:
   /// true when there is one. In a later call every sequence has its new tokens at its end.
-  bool read_lengths(const ConstTensorView& given, std::int64_t total, std::byte* memory) const {
+  bool read_lengths(const ConstTensorView& given, std::int64_t total, std::int64_t room, std::byte* memory) const {
     bool padded = false;
     for (std::int64_t b = 0; b < batch_; ++b) {
       const std::int64_t length = std::int64_t{given.as<std::int32_t>()[b]} + 1;
       const bool first = total == tokens_;
-      const std::int64_t least = first ? 1 : tokens_, most = first ? tokens_ : std::min(past_ + tokens_, present_);
+      const std::int64_t least = first ? 1 : tokens_, most = first ? tokens_ : std::min(past_ + tokens_, room);
       require(length >= least && length <= most, kOp, " seqlens_k[", b, "] is ", length - 1, ", expected ", least - 1,
               " to ", most - 1);
       padded = padded || (first && length < tokens_);
@@ -189,17 +200,20 @@ class GroupQueryAttentionPlan : public NodePlan {
     return view_of(std::as_const(to), {batch_ * tokens_});
   }
 
-  /// The present with the past in it; behind that it is 0 until it is written.
-  TensorView keep_past(const RunContext& context, const ConstTensorView& past, Outputs outputs, std::size_t output,
-                       const WorkspaceSlot& slot) const {
-    const bool asked = output < outputs.size() && outputs[output];
-    const TensorView present = asked ? outputs[output] : slot.in(context.workspace);
-    if (past) parallel_copy(past, present.sliced(2, 0, past_), context.threads);
-    const std::int64_t row_bytes = head_dim_ * static_cast<std::int64_t>(size_bytes(present.type));
+  TensorView present(const RunContext& context, Outputs outputs, std::size_t output, const WorkspaceSlot& slot) const {
+    return output < outputs.size() && outputs[output] ? outputs[output] : slot.in(context.workspace);
+  }
+
+  /// The present with the past in it, unless it lies over the past; behind that it is 0 until it is written.
+  void keep_past(const RunContext& context, const ConstTensorView& past, const TensorView& present) const {
+    if (past && past.data != present.data) parallel_copy(past, present.sliced(2, 0, past_), context.threads);
+    const std::int64_t element = static_cast<std::int64_t>(size_bytes(present.type));
     for (std::int64_t head = 0; head < batch_ * kv_heads_; ++head) {
-      std::fill_n(present.data + (head * present_ + past_) * row_bytes, (present_ - past_) * row_bytes, std::byte{0});
+      const std::int64_t at = head / kv_heads_ * present.strides[0] + head % kv_heads_ * present.strides[1];
+      for (std::int64_t row = past_; row < present.dims[2]; ++row) {
+        std::fill_n(present.data + (at + row * present.strides[2]) * element, head_dim_ * element, std::byte{0});
+      }
     }
-    return present;
   }
 
   ConstTensorView sinks(const ConstTensorView& given, std::byte* memory) const {
@@ -250,7 +264,7 @@ class GroupQueryAttentionPlan : public NodePlan {
   }
 
   std::int64_t batch_, tokens_, head_dim_, past_, present_, heads_, kv_heads_, bias_width_;
-  bool smooth_;
+  bool has_past_, smooth_;
   std::optional<RotaryTable> rotary_;
   CachedAttention attention_;
   WorkspaceLayout layout_;

@@ -140,7 +140,8 @@ void MicrosoftCorePlan::run(const RunContext& context, MicrosoftCoreArgs args) c
                             const WorkspaceSlot& own, const TensorView& present) {
     const TensorView all = own.used ? own.in(context.workspace) : present;
     if (!all) return fresh;
-    if (past) place(past, {}, all.sliced(2, 0, a_.past), context.threads);
+    const bool in_place = past && past.data == all.data;
+    if (past && !in_place) place(past, {}, all.sliced(2, 0, a_.past), context.threads);
     place(fresh, bias, all.sliced(2, a_.past, c.key_len), context.threads);
     if (own.used && present) convert_view(all, present);
     return ConstTensorView(all);

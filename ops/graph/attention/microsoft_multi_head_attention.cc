@@ -182,6 +182,10 @@ class MicrosoftMultiHeadAttentionPlan : public NodePlan {
       : heads_(heads), core_(heads.core, wants(node, heads)) {}
   std::size_t workspace_bytes(int workers) const override { return core_.workspace_bytes(workers); }
   std::string explain() const override { return core_.explain(); }
+  ExtendedInput extended_input(std::size_t output) const override {
+    const bool present = heads_.core.has_past && (output == kPresentKey || output == kPresentValue);
+    return {present ? static_cast<int>(output == kPresentKey ? kPastKey : kPastValue) : -1};
+  }
 
   void run(const RunContext& context, std::span<const ConstTensorView> inputs,
            std::span<const TensorView> outputs) const override {

@@ -79,6 +79,11 @@ class OnnxAttentionPlan : public NodePlan {
     return text;
   }
 
+  ExtendedInput extended_input(std::size_t output) const override {
+    const bool present = a_.has_past && (output == At::kPresentKey || output == At::kPresentValue);
+    return {present ? static_cast<int>(output == At::kPresentKey ? At::kPastKey : At::kPastValue) : -1};
+  }
+
   void run(const RunContext& context, std::span<const ConstTensorView> inputs,
            std::span<const TensorView> outputs) const override {
     AttentionArgs args;
@@ -115,7 +120,8 @@ class OnnxAttentionPlan : public NodePlan {
     const ConstTensorView fresh = with_heads(inputs[fresh_at], *a_.core.num_kv_heads);
     const TensorView all = own.used ? own.in(context.workspace) : wanted;
     if (!all) return fresh;
-    if (a_.has_past) copy_elements(inputs[past_at], all.sliced(2, 0, a_.past));
+    const bool in_place = a_.has_past && inputs[past_at].data == all.data;
+    if (a_.has_past && !in_place) copy_elements(inputs[past_at], all.sliced(2, 0, a_.past));
     copy_elements(fresh, all.sliced(2, a_.past, a_.core.key_len));
     return a_.has_past ? ConstTensorView(all) : fresh;
   }

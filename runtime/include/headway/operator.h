@@ -110,6 +110,14 @@ enum class InputUse : std::uint8_t {
   kNothing,   ///< it is not read: by a run, since its values went into the plan
 };
 
+/// The input whose memory an output may have because it begins as that input: the present of a cache and its past.
+struct ExtendedInput {
+  int input = -1;  ///< -1: none
+  /// The output may have the input's dims instead of the planned ones: what is new then lies among its elements, and a
+  /// run sees whether it fits.
+  bool within = false;
+};
+
 /// A node ready to run at one concrete shape. Immutable and safe to run from several threads at once, each with a
 /// workspace of its own. `run` allocates nothing.
 class HEADWAY_API NodePlan {
@@ -119,13 +127,21 @@ class HEADWAY_API NodePlan {
     static_cast<void>(workers);
     return 0;
   }
-  /// Views have exactly the dims and types of the plan and are contiguous; a session sees to that.
+  /// Views have exactly the dims and types of the plan and are contiguous; a session sees to that. Alone what
+  /// extended_input() tells of may be otherwise.
   virtual void run(const RunContext& context, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) const = 0;
   /// Asked of inputs that are constants: weights that a plan has packed need not stay in memory beside it.
   virtual InputUse use(std::size_t input) const {
     static_cast<void>(input);
     return InputUse::kElements;
+  }
+  /// Where a caller binds such an input and output to one buffer, run() gets both as they were bound: of the same first
+  /// element and strides, the innermost 1, differing in the length of one axis at most. It then writes what is new and
+  /// leaves the rest as it is.
+  virtual ExtendedInput extended_input(std::size_t output) const {
+    static_cast<void>(output);
+    return {};
   }
   /// One line or more: which implementation, its tiles and bytes, why not a better one.
   virtual std::string explain() const { return {}; }

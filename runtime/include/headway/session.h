@@ -73,6 +73,12 @@ class HEADWAY_API Session {
   /// Runs once. `inputs` and `outputs` are in the graph's order; outputs are contiguous or strided memory of the
   /// caller with exactly the inferred type and dims, and must not alias an input. Every argument is checked before
   /// anything is written. A shape seen before costs no allocation.
+  ///
+  /// A cache is extended in place: the present of an attention operator may lie over its past, when the first is an
+  /// output of the graph, the second an input, and no other node reads either. Both then have the same first element
+  /// and strides, the innermost 1, so that past [B, H, P, D] and present [B, H, P + S, D] are slices of one buffer
+  /// [B, H, M, D]: nothing of the past is copied. With GroupQueryAttention both may also be the buffer itself, P = M,
+  /// since lengths say what it holds: all steps then have one shape and one plan.
   void run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
            Profiler* profiler = nullptr) const;
   /// The same, with outputs that it allocates.

@@ -76,6 +76,23 @@ TEST(MemoryOverlap, NeverMissesASharedElement) {
   EXPECT_GT(apart_within, 100) << "woven views that are told apart";
 }
 
+TEST(MemoryOverlap, APartBeginsAsTheWholeDoes) {
+  // Three of five positions in a buffer of eight: [B, H, M, D].
+  const Dims strides = {64, 32, 4, 1};
+  const ConstTensorView whole = view_at(0, {2, 2, 5, 4}, strides), part = view_at(0, {2, 2, 3, 4}, strides);
+  EXPECT_TRUE(begins_with(whole, part));
+  EXPECT_TRUE(begins_with(whole, whole));
+  EXPECT_FALSE(begins_with(part, whole));
+  EXPECT_FALSE(begins_with(whole, view_at(4, {2, 2, 3, 4}, strides)));
+  EXPECT_FALSE(begins_with(whole, view_at(0, {2, 2, 3, 4}, {48, 24, 4, 1})));
+  EXPECT_FALSE(begins_with(whole, view_at(0, {2, 1, 3, 4}, strides))) << "two axes";
+  EXPECT_FALSE(begins_with(whole, view_at(0, {2, 3, 4}, {64, 4, 1})));
+  EXPECT_FALSE(begins_with(whole, view_at(0, {2, 2, 0, 4}, strides))) << "no elements";
+  EXPECT_FALSE(begins_with(whole, ConstTensorView()));
+  EXPECT_TRUE(begins_with(whole, view_at(0, {2, 2, 1, 4}, {64, 32, 7, 1}))) << "the stride of one position";
+  EXPECT_FALSE(begins_with(view_at(0, {5, 4}, {8, 2}), view_at(0, {3, 4}, {8, 2}))) << "innermost stride 2";
+}
+
 TEST(MemoryOverlap, ANumberIsWrittenOnceOnly) {
   EXPECT_NO_THROW(check_no_self_overlap("out", view_at(0, {2, 3}, {3, 1})));
   EXPECT_NO_THROW(check_no_self_overlap("out", view_at(0, {3, 2}, {1, 3})));
