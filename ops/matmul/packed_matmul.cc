@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "ops/base/layout.h"
+#include "ops/base/narrow.h"
 #include "ops/base/workspace_layout.h"
 #include "ops/matmul/matmul.h"
 #include "ops/simd/elementwise.h"
@@ -23,24 +24,33 @@ constexpr std::int64_t kRowBlock = 128;    // rows multiplied by a panel while i
 constexpr std::int64_t kPanels = 4;        // of a task, at most
 constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
 
-/// One weight [N, K] and its bias, in panels.
+/// One weight [N, K] in panels of its own type, and its bias as f32.
 class PackedWeight {
  public:
   PackedWeight() = default;
   PackedWeight(const PackedGemmKernels& kernels, const ConstTensorView& weight, const ConstTensorView& bias) {
     const std::int64_t columns = weight.dims[0], depth = weight.dims[1];
-    weights_ = AlignedBuffer(static_cast<std::size_t>(packed_gemm_elements(kernels, columns, depth)) * sizeof(float));
-    pack_gemm_weight(kernels, weight, reinterpret_cast<float*>(weights_.data()));
+    const std::int64_t elements = packed_gemm_elements(kernels, columns, depth);
+    weights_ = AlignedBuffer(static_cast<std::size_t>(elements) * size_bytes(weight.type));
+    if (weight.type == DataType::kBF16) {
+      pack_gemm_weight(kernels, weight, reinterpret_cast<BFloat16*>(weights_.data()));
+    } else {
+      pack_gemm_weight(kernels, weight, reinterpret_cast<float*>(weights_.data()));
+    }
     if (!bias) return;
     const std::int64_t padded = round_up(columns, kernels.lanes);
     bias_ = AlignedBuffer(static_cast<std::size_t>(padded) * sizeof(float));
     auto* const to = reinterpret_cast<float*>(bias_.data());
     std::fill_n(to + columns, padded - columns, 0.0f);
-    copy_elements(bias, view_of(to, Dims{columns}));
+    convert_view(bias, view_of(to, Dims{columns}));
     biased_ = true;
   }
 
-  const float* weight() const { return reinterpret_cast<const float*>(weights_.data()); }
+  /// The panels from element `first` on.
+  template <class W>
+  const W* weight(std::int64_t first) const {
+    return reinterpret_cast<const W*>(weights_.data()) + first;
+  }
   const float* bias() const { return biased_ ? reinterpret_cast<const float*>(bias_.data()) : nullptr; }
 
  private:
@@ -51,11 +61,13 @@ class PackedWeight {
 void check_weight(const char* name, const PackedMatmulSpec& spec, const ConstTensorView& weight,
                   const ConstTensorView& bias) {
   const Dims dims = {spec.columns, spec.depth};
-  require(weight.type == DataType::kF32, name, " is ", type_name(weight.type), ", expected f32");
+  const bool half = weight.type == DataType::kBF16;
+  require(half || weight.type == DataType::kF32, name, " is ", type_name(weight.type), ", expected f32 or bf16");
   require(weight.dims == dims, name, " has dims ", weight.dims, ", expected ", dims);
   require(weight.data != nullptr || weight.count() == 0, name, " is null, expected ", dims, " elements");
   if (!bias) return;
-  require(bias.type == DataType::kF32, name, "'s bias is ", type_name(bias.type), ", expected f32");
+  require(bias.type == DataType::kF32 || bias.type == weight.type, name, "'s bias is ", type_name(bias.type),
+          ", expected ", half ? "f32 or bf16" : "f32");
   require(bias.dims == Dims{spec.columns}, name, "'s bias has dims ", bias.dims, ", expected ", Dims{spec.columns});
 }
 
@@ -101,11 +113,13 @@ struct PackedMatmul::Impl {
       : spec(given),
         activate(activation_kernel(given.activation)),
         gated(weights.gate),
+        half(weights.weight.type == DataType::kBF16),
         weight(kernels, weights.weight, weights.bias) {
     if (gated) gate = PackedWeight(kernels, weights.gate, weights.gate_bias);
-    const std::int64_t floats = kRowBlock * std::min(kPanels * kernels.panel_columns, spec.columns);
-    if (gated) gate_tile = layout.per_worker<float>(floats);
-    product_tile = layout.per_worker<float>(floats);
+    const std::int64_t columns = std::min(kPanels * kernels.panel_columns, spec.columns);
+    if (gated) gate_tile = layout.per_worker<float>(kRowBlock * columns);
+    product_tile = layout.per_worker<float>(kRowBlock * columns);
+    if (half) scratch = layout.per_worker<float>(packed_gemm_scratch_floats(kernels, kRowBlock, columns));
   }
 
   /// Rows and columns of one task.
@@ -125,16 +139,19 @@ struct PackedMatmul::Impl {
 
   MatmulTile task_tile(const Split& s, std::int64_t task, std::int64_t rows) const;
   Work work(const MatmulTile& tile) const;
+  void multiply_by(const PackedWeight& w, const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region,
+                   float* y, std::int64_t y_stride) const;
   void run_tile(const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region) const;
 
   PackedMatmulSpec spec;
   PackedGemmKernels kernels = packed_gemm_kernels();
   BinaryKernel add = elementwise_kernels().add, multiply = elementwise_kernels().mul;
   UnaryKernel activate;
-  bool gated;
+  bool gated, half;  // half: bf16 weights
   PackedWeight weight, gate;
   WorkspaceLayout layout;
   WorkspaceArray<float> gate_tile, product_tile;  // the latter where a residual is added
+  WorkspaceArray<float> scratch;                  // of bf16 weights
 };
 
 PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const PackedMatmulWeights& weights) {
@@ -143,7 +160,11 @@ PackedMatmul::PackedMatmul(const PackedMatmulSpec& spec, const PackedMatmulWeigh
   check_weight("weight", spec, weights.weight, weights.bias);
   require(weights.gate || !weights.gate_bias, "gate_bias has dims ", weights.gate_bias.dims,
           ", expected none without gate");
-  if (weights.gate) check_weight("gate", spec, weights.gate, weights.gate_bias);
+  if (weights.gate) {
+    check_weight("gate", spec, weights.gate, weights.gate_bias);
+    require(weights.gate.type == weights.weight.type, "gate is ", type_name(weights.gate.type), ", expected ",
+            type_name(weights.weight.type), " as weight");
+  }
   impl_ = translate_bad_alloc([&] { return std::make_unique<const Impl>(spec, weights); });
 }
 
@@ -157,8 +178,9 @@ std::string PackedMatmul::explain() const {
   const PackedMatmulSpec& spec = impl_->spec;
   std::ostringstream text;
   text << "packed matmul " << impl_->kernels.target << ", " << (impl_->gated ? "2 × " : "") << spec.columns << " × "
-       << spec.depth << " in panels of " << impl_->kernels.panel_columns << " columns, tasks of up to " << kRowBlock
-       << " × " << kPanels * impl_->kernels.panel_columns << ", epilogue " << activation_name(spec.activation)
+       << spec.depth << " in panels of " << impl_->kernels.panel_columns << " columns"
+       << (impl_->half ? ", bf16 widened to f32" : "") << ", tasks of up to " << kRowBlock << " × "
+       << kPanels * impl_->kernels.panel_columns << ", epilogue " << activation_name(spec.activation)
        << (impl_->gated ? " of the gate" : "");
   return text.str();
 }
@@ -174,23 +196,33 @@ MatmulTile PackedMatmul::Impl::task_tile(const Split& s, std::int64_t task, std:
 Work PackedMatmul::Impl::work(const MatmulTile& tile) const {
   const std::int64_t products = gated ? 2 : 1;
   const std::int64_t flops = 2 * products * tile.rows * tile.columns * spec.depth;
-  const std::int64_t elements = (tile.rows + products * tile.columns) * spec.depth + tile.rows * tile.columns;
-  return {.flops_nominal = flops, .flops_executed = flops, .bytes = 4 * elements};
+  const std::int64_t weights = products * tile.columns * spec.depth;
+  const std::int64_t rows = tile.rows * (spec.depth + tile.columns);
+  return {.flops_nominal = flops, .flops_executed = flops, .bytes = (half ? 2 : 4) * weights + 4 * rows};
+}
+
+void PackedMatmul::Impl::multiply_by(const PackedWeight& w, const PackedMatmulArgs& args, const MatmulTile& tile,
+                                     std::byte* region, float* y, std::int64_t y_stride) const {
+  const auto product = [&]<class W>(const W* panels) {
+    return PackedGemmOf<W, float>{.x = reinterpret_cast<const float*>(args.x.data) + tile.row * args.x.strides[0],
+                                  .x_stride = args.x.strides[0],
+                                  .rows = tile.rows,
+                                  .depth = spec.depth,
+                                  .weight = panels,
+                                  .columns = tile.columns,
+                                  .bias = w.bias() != nullptr ? w.bias() + tile.column : nullptr,
+                                  .y = y,
+                                  .y_stride = y_stride};
+  };
+  const std::int64_t first = tile.column * spec.depth;
+  if (!half) return kernels.multiply(product(w.weight<float>(first)));
+  PackedGemmBf16Weights gemm = product(w.weight<BFloat16>(first));
+  gemm.scratch = scratch.in(region);
+  kernels.multiply_bf16_weights(gemm);
 }
 
 void PackedMatmul::Impl::run_tile(const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region) const {
   const auto [row, rows, column, columns] = tile;
-  const auto multiply_by = [&](const PackedWeight& w, float* y, std::int64_t stride) {
-    kernels.multiply({.x = reinterpret_cast<const float*>(args.x.data) + row * args.x.strides[0],
-                      .x_stride = args.x.strides[0],
-                      .rows = rows,
-                      .depth = spec.depth,
-                      .weight = w.weight() + column * spec.depth,
-                      .columns = columns,
-                      .bias = w.bias() != nullptr ? w.bias() + column : nullptr,
-                      .y = y,
-                      .y_stride = stride});
-  };
   const auto at = [&](const auto& view, std::int64_t r) {
     return view.data + ((row + r) * view.strides[0] + column) * static_cast<std::int64_t>(sizeof(float));
   };
@@ -198,8 +230,8 @@ void PackedMatmul::Impl::run_tile(const PackedMatmulArgs& args, const MatmulTile
   float* const gates = gate_tile.in(region);
   float* const product = args.residual ? product_tile.in(region) : reinterpret_cast<float*>(at(args.out, 0));
   const std::int64_t stride = args.residual ? columns : args.out.strides[0];
-  multiply_by(weight, product, stride);
-  if (gated) multiply_by(gate, gates, columns);
+  multiply_by(weight, args, tile, region, product, stride);
+  if (gated) multiply_by(gate, args, tile, region, gates, columns);
   for (std::int64_t r = 0; r < rows; ++r) {
     float* const y = product + r * stride;
     float* const activated = gated ? gates + r * columns : y;

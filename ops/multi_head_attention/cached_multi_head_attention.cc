@@ -7,6 +7,7 @@
 
 #include "ops/attention/check_memory.h"
 #include "ops/base/layout.h"
+#include "ops/base/narrow.h"
 #include "ops/base/workspace_layout.h"
 #include "ops/cached_attention/append.h"
 #include "ops/cached_attention/check_args.h"
@@ -33,11 +34,13 @@ struct Columns {
 void check_projection(const char* name, const ConstTensorView& weight, const ConstTensorView& bias, std::int64_t rows,
                       std::int64_t columns) {
   const Dims dims = {rows, columns};
-  require(weight.type == DataType::kF32, name, " weight is ", type_name(weight.type), ", expected f32");
+  const bool half = weight.type == DataType::kBF16;
+  require(half || weight.type == DataType::kF32, name, " weight is ", type_name(weight.type), ", expected f32 or bf16");
   require(weight.dims == dims, name, " weight has dims ", weight.dims, ", expected ", dims);
   require_memory(name, weight);
   if (!bias) return;
-  require(bias.type == DataType::kF32, name, " bias is ", type_name(bias.type), ", expected f32");
+  require(bias.type == DataType::kF32 || bias.type == weight.type, name, " bias is ", type_name(bias.type),
+          ", expected ", half ? "f32 or bf16" : "f32");
   require(bias.dims == Dims{rows}, name, " bias has dims ", bias.dims, ", expected ", Dims{rows});
 }
 
@@ -50,34 +53,34 @@ void check_norm_weight(const char* name, const HeadNorm& norm, const ConstTensor
   require_memory(name, weight);
 }
 
-/// Three weights [_, E] and their biases below each other; a bias that is absent is 0 beside others.
+/// Three weights [_, E] of one type and their biases below each other; a bias that is absent is 0 beside others.
 class Stacked {
  public:
   Stacked(const CachedMultiHeadAttentionWeights& w, std::int64_t width)
       : rows_(w.query.dims[0] + w.key.dims[0] + w.value.dims[0]),
-        width_(width),
-        weight_(static_cast<std::size_t>(rows_ * width)),
+        weight_(w.query.type, {rows_, width}),
         bias_(static_cast<std::size_t>(rows_)) {
     biased_ = w.query_bias || w.key_bias || w.value_bias;
     std::int64_t row = 0;
     for (const auto& [weight, bias] :
          {std::pair(w.query, w.query_bias), {w.key, w.key_bias}, {w.value, w.value_bias}}) {
       const std::int64_t rows = weight.dims[0];
-      copy_elements(weight, view_of(weight_.data() + row * width, Dims{rows, width}));
-      if (bias) copy_elements(bias, view_of(bias_.data() + row, Dims{rows}));
+      copy_elements(weight, weight_.view().sliced(0, row, row + rows));
+      if (bias) convert_view(bias, view_of(bias_.data() + row, Dims{rows}));
       row += rows;
     }
   }
   PackedMatmulWeights weights() const {
     PackedMatmulWeights result;
-    result.weight = view_of(weight_.data(), {rows_, width_});
+    result.weight = weight_.view();
     if (biased_) result.bias = view_of(bias_.data(), {rows_});
     return result;
   }
 
  private:
-  std::int64_t rows_, width_;
-  std::vector<float> weight_, bias_;
+  std::int64_t rows_;
+  Tensor weight_;
+  std::vector<float> bias_;
   bool biased_ = false;
 };
 
@@ -147,6 +150,10 @@ CachedMultiHeadAttention::CachedMultiHeadAttention(const CachedMultiHeadAttentio
   check_projection("query", weights.query, weights.query_bias, columns.query, spec.embed_dim);
   check_projection("key", weights.key, weights.key_bias, columns.key, spec.embed_dim);
   check_projection("value", weights.value, weights.value_bias, columns.value, spec.embed_dim);
+  for (const auto& [name, weight] : {std::pair("key", weights.key), {"value", weights.value}}) {
+    require(weight.type == weights.query.type, name, " weight is ", type_name(weight.type), ", expected ",
+            type_name(weights.query.type), " as query's");
+  }
   check_projection("output", weights.output, weights.output_bias, spec.embed_dim, columns.context);
   check_norm_weight("norm.query_weight", spec.norm, spec.norm.query_weight, attention.num_heads, attention.head_dim);
   check_norm_weight("norm.key_weight", spec.norm, spec.norm.key_weight, *attention.num_kv_heads, attention.head_dim);

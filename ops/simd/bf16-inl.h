@@ -8,6 +8,7 @@
 #define HEADWAY_OPS_SIMD_BF16_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -77,6 +78,8 @@ inline void Widen(const BFloat16* from, float* to, std::int64_t n) {
   for (; i + lanes <= n; i += lanes) hn::StoreU(LoadAsF32(d, from + i), d, to + i);
   for (; i < n; ++i) to[i] = widen(from[i]);
 }
+
+inline void Widen(const float* from, float* to, std::int64_t n) { std::copy_n(from, n, to); }
 
 inline void Narrow(const float* from, BFloat16* to, std::int64_t n) {
   const hn::ScalableTag<float> d;

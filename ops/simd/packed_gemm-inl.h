@@ -81,21 +81,21 @@ HWY_INLINE void KeepSums(Tile<kRows, kVectors>& tile, float* sums) {
 }
 
 /// Writes rows [row, row + kRows), without the padding columns.
-template <int kRows, int kVectors, class T>
-HWY_INLINE void StoreTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
+template <int kRows, int kVectors, class W, class X>
+HWY_INLINE void StoreTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<W, X>& g, std::int64_t row,
                           std::int64_t column) {
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const std::int64_t last = g.rows - 1 - row;
   const std::int64_t live = g.columns - column;
   tile.ForEachRow([&](int r, TileRow& c) HWY_ATTR {
-    T* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
+    X* HWY_RESTRICT y = g.y + (row + std::min<std::int64_t>(r, last)) * g.y_stride + column;
     ForEachVectorOfRow<kVectors>(c, [&](int v, TileVector& s) HWY_ATTR {
       const std::int64_t left = live - v * lanes;
       if (left >= lanes) {
         StoreFromF32(s, d, y + v * lanes);
       } else {
-        HWY_ALIGN T rest[hn::MaxLanes(TileTag())];
+        HWY_ALIGN X rest[hn::MaxLanes(TileTag())];
         StoreFromF32(s, d, rest);
         for (std::int64_t i = 0; i < left; ++i) y[v * lanes + i] = rest[i];
       }
@@ -104,8 +104,8 @@ HWY_INLINE void StoreTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g,
 }
 
 /// Adds the bias and writes.
-template <int kRows, int kVectors, class T>
-HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<T>& g, std::int64_t row,
+template <int kRows, int kVectors, class W, class X>
+HWY_INLINE void FinishTile(Tile<kRows, kVectors>& tile, const PackedGemmOf<W, X>& g, std::int64_t row,
                            std::int64_t column) {
   const TileTag d;
   if (g.bias != nullptr) {
@@ -190,10 +190,10 @@ HWY_INLINE void GemmPanel(const PackedGemm& g, const float* panel, std::int64_t 
 }
 
 /// fn.template operator()<vectors>(panel, first column) for each panel.
-template <class T, class Fn>
-HWY_INLINE void ForEachPanel(const PackedGemmOf<T>& g, Fn fn) {
+template <class W, class X, class Fn>
+HWY_INLINE void ForEachPanel(const PackedGemmOf<W, X>& g, Fn fn) {
   const std::int64_t lanes = hn::Lanes(TileTag());
-  const T* panel = g.weight;
+  const W* panel = g.weight;
   for (std::int64_t column = 0; column < g.columns; column += kTileVectors * lanes) {
     const std::int64_t vectors = std::min<std::int64_t>((g.columns - column + lanes - 1) / lanes, kTileVectors);
     switch (vectors) {

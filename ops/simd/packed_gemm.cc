@@ -20,7 +20,8 @@ PackedGemmKernels PackedGemmKernelsOfTarget() {
           .lanes = lanes,
           .panel_columns = kTileVectors * lanes,
           .multiply = &MultiplyPacked,
-          .multiply_bf16 = &MultiplyPackedBf16};
+          .multiply_bf16 = &MultiplyPackedBf16<BFloat16>,
+          .multiply_bf16_weights = &MultiplyPackedBf16<float>};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -20,22 +20,23 @@ inline constexpr std::int64_t kGemmSlice = 1024;
 /// Rows of a register tile, at most.
 inline constexpr std::int64_t kMaxTileRows = 8;
 
-/// One block of a product. T, f32 or bf16, is what x, weights and y are stored as; bias and all sums are f32.
-template <class T>
+/// One block of a product. Weights are stored as W, x and y as X, f32 or bf16 each; bias and all sums are f32.
+template <class W, class X = W>
 struct PackedGemmOf {
-  const T* x;  // [rows, depth], innermost stride 1
+  const X* x;  // [rows, depth], innermost stride 1
   std::int64_t x_stride;
   std::int64_t rows;
   std::int64_t depth;
-  const T* weight;  // packed: panels of [depth, panel width]
+  const W* weight;  // packed: panels of [depth, panel width]
   std::int64_t columns;
   const float* bias;  // [columns rounded up to a vector], or null
-  T* y;               // [rows, columns]
+  X* y;               // [rows, columns]
   std::int64_t y_stride;
-  float* scratch = nullptr;  // bf16: packed_gemm_scratch_floats(), 64-byte aligned
+  float* scratch = nullptr;  // bf16 weights: packed_gemm_scratch_floats(), 64-byte aligned
 };
 using PackedGemm = PackedGemmOf<float>;
 using PackedGemmBf16 = PackedGemmOf<BFloat16>;
+using PackedGemmBf16Weights = PackedGemmOf<BFloat16, float>;
 
 /// Kernels of one target, resolved once at plan time.
 struct PackedGemmKernels {
@@ -46,6 +47,7 @@ struct PackedGemmKernels {
   void (*multiply)(const PackedGemm&);
   /// The same sums in the same order, of widened operands; y is rounded once.
   void (*multiply_bf16)(const PackedGemmBf16&);
+  void (*multiply_bf16_weights)(const PackedGemmBf16Weights&);
 };
 
 /// Of the current target (target.h).
@@ -54,7 +56,7 @@ PackedGemmKernels packed_gemm_kernels();
 /// Elements that `columns` columns of depth `depth` take when packed: a block may start at any multiple of
 /// panel_columns, `first · depth` elements in.
 std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t columns, std::int64_t depth);
-/// Scratch of a bf16 product of up to `rows` × `columns`, whatever the depth.
+/// Scratch of a product with bf16 weights, of up to `rows` × `columns`, whatever the depth.
 std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns);
 /// Packs `weight` [N, K], of the type of `to`, any strides. `to` is 64-byte aligned.
 void pack_gemm_weight(const PackedGemmKernels& kernels, const ConstTensorView& weight, float* to);

@@ -1,7 +1,7 @@
-// The packed bf16 GEMM for one SIMD target, without bf16 products: both operands are widened to f32 for the f32
-// register tile. With few rows, weights are widened in registers, so that half the bytes are read; with many, slices of
-// depth are widened: of all rows once, and of each panel into the first-level cache, where all rows use it. The sums
-// and their order are those of the f32 GEMM.
+// The packed GEMM with bf16 weights for one SIMD target, without bf16 products: what is bf16 is widened to f32 for the
+// f32 register tile. x and y are X, bf16 or f32. With few rows, weights are widened in registers, so that half the
+// bytes are read; with many, slices of depth are widened: of all rows once, and of each panel into the first-level
+// cache, where all rows use it. The sums and their order are those of the f32 GEMM.
 #if defined(HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_
 #undef HEADWAY_OPS_SIMD_PACKED_GEMM_BF16_INL_H_
@@ -23,7 +23,8 @@ inline constexpr std::int64_t kFewGemmRows = TileRows(3) == 8 ? 16 : 2;
 
 /// Steps [k, end) of rows [row, row + rows), kGemmDepthBlock apart. Rows beyond the last repeat it: a tail costs a
 /// whole tile and no other memory is used.
-HWY_INLINE void WidenRows(const PackedGemmBf16& g, std::int64_t row, std::int64_t rows, std::int64_t k,
+template <class X>
+HWY_INLINE void WidenRows(const PackedGemmOf<BFloat16, X>& g, std::int64_t row, std::int64_t rows, std::int64_t k,
                           std::int64_t end, float* to) {
   for (std::int64_t r = row; r < row + rows; ++r, to += kGemmDepthBlock) {
     Widen(g.x + std::min(r, g.rows - 1) * g.x_stride + k, to, end - k);
@@ -31,8 +32,8 @@ HWY_INLINE void WidenRows(const PackedGemmBf16& g, std::int64_t row, std::int64_
 }
 
 /// Rows [row, row + kRows) against a panel that stays bf16.
-template <int kRows, int kVectors>
-HWY_INLINE void GemmTileOfFew(const PackedGemmBf16& g, std::int64_t row, const BFloat16* HWY_RESTRICT panel,
+template <int kRows, int kVectors, class X>
+HWY_INLINE void GemmTileOfFew(const PackedGemmOf<BFloat16, X>& g, std::int64_t row, const BFloat16* HWY_RESTRICT panel,
                               std::int64_t column) {
   constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(TileTag());
   HWY_ALIGN float x[kRows * kGemmDepthBlock];
@@ -55,8 +56,8 @@ HWY_INLINE void GemmTileOfFew(const PackedGemmBf16& g, std::int64_t row, const B
   FinishTile(tile, g, row, column);
 }
 
-template <int kVectors>
-HWY_INLINE void GemmPanelOfFew(const PackedGemmBf16& g, const BFloat16* panel, std::int64_t column) {
+template <int kVectors, class X>
+HWY_INLINE void GemmPanelOfFew(const PackedGemmOf<BFloat16, X>& g, const BFloat16* panel, std::int64_t column) {
   if constexpr (kFewGemmRows == 2) {
     GemmTileOfFew<2, kVectors>(g, 0, panel, column);
   } else {
@@ -65,7 +66,8 @@ HWY_INLINE void GemmPanelOfFew(const PackedGemmBf16& g, const BFloat16* panel, s
   }
 }
 
-inline void MultiplyFewBf16(const PackedGemmBf16& g) {
+template <class X>
+void MultiplyFewBf16(const PackedGemmOf<BFloat16, X>& g) {
   ForEachPanel(g, [&]<int kVectors>(const BFloat16* panel, std::int64_t column)
                       HWY_ATTR { GemmPanelOfFew<kVectors>(g, panel, column); });
 }
@@ -78,8 +80,8 @@ struct WidenedSlice {
   float* sums;     // [rows rounded up to a tile, panel width]
 };
 
-template <int kVectors>
-HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, std::int64_t column,
+template <int kVectors, class X>
+HWY_INLINE void GemmPanelSlice(const PackedGemmOf<BFloat16, X>& g, const BFloat16* panel, std::int64_t column,
                                const WidenedSlice& slice) {
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
   Widen(panel + slice.k * width, slice.weight, (slice.end - slice.k) * width);
@@ -106,7 +108,8 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmBf16& g, const BFloat16* panel, s
 }
 
 /// Slices of depth outermost; the sums of all rows and panels are kept between them.
-inline void MultiplyManyBf16(const PackedGemmBf16& g) {
+template <class X>
+void MultiplyManyBf16(const PackedGemmOf<BFloat16, X>& g) {
   const std::int64_t padded_rows = round_up(g.rows, kMaxTileRows);
   const std::int64_t panel_columns = kTileVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   float* const weight = g.scratch;
@@ -128,7 +131,8 @@ inline void MultiplyManyBf16(const PackedGemmBf16& g) {
   } while (k < g.depth);
 }
 
-inline void MultiplyPackedBf16(const PackedGemmBf16& g) {
+template <class X>
+void MultiplyPackedBf16(const PackedGemmOf<BFloat16, X>& g) {
   if (g.rows <= kFewGemmRows) return MultiplyFewBf16(g);
   MultiplyManyBf16(g);
 }

@@ -22,8 +22,8 @@ struct CachedMultiHeadAttentionSpec {
   const RotaryTable* rotary = nullptr;  ///< outlives the layer; null: no rotation
 };
 
-/// Weights as views, y = x·Wᵀ + b, f32, any strides. Packed at construction, query, key and value as one; not needed
-/// afterwards.
+/// Weights as views, y = x·Wᵀ + b, f32 or bf16 (query, key and value alike), any strides; biases are f32 or of their
+/// weight's type. Packed at construction, query, key and value as one; not needed afterwards.
 struct CachedMultiHeadAttentionWeights {
   ConstTensorView query;                                          ///< [Hq·D, E]
   ConstTensorView key;                                            ///< [Hkv·D, E]

@@ -19,7 +19,7 @@ enum {
   HEADWAY_ACTIVATION_GELU_TANH = 4
 };
 
-/* y = x * W^T + b, f32, packed at creation and not needed afterwards. */
+/* y = x * W^T + b; weights are f32 or bf16, packed at creation and not needed afterwards. */
 typedef struct headway_packed_matmul_spec {
   size_t struct_size;
   int64_t columns; /* N */

@@ -28,12 +28,13 @@ struct PackedMatmulSpec {
   Activation activation = Activation::kNone;
 };
 
-/// Weights as views, y = x·Wᵀ + b, f32, any strides: a [K, N] weight is permuted({1, 0}). Packed at construction; not
-/// needed afterwards.
+/// Weights as views, y = x·Wᵀ + b, f32 or bf16, any strides: a [K, N] weight is permuted({1, 0}). Packed at
+/// construction in their own type, so that bf16 is half the memory and traffic; not needed afterwards. Biases are f32
+/// or of the weight's type.
 struct PackedMatmulWeights {
   ConstTensorView weight;     ///< [N, K]
   ConstTensorView bias;       ///< [N]; may be absent
-  ConstTensorView gate;       ///< [N, K]; present: the activation is of the gate, and the product is multiplied by it
+  ConstTensorView gate;       ///< [N, K], type of weight; present: it is activated, and multiplies the product
   ConstTensorView gate_bias;  ///< [N]; may be absent
 };
 
@@ -47,8 +48,8 @@ struct PackedMatmulArgs {
 /// out = activation(x·Wᵀ + bias) + residual, or activation(x·Gᵀ + gate_bias)·(x·Wᵀ + bias) + residual.
 ///
 /// Numerics: sums of 128 products in f32, then the sums of those: |error| ≤ ε·(√128 + K/128)·Σ|x·w| for random signs,
-/// ε·(128 + K/128)·Σ|x·w| at most. An element's bits depend on its own row and column alone: not on M, strides or the
-/// number of threads.
+/// ε·(128 + K/128)·Σ|x·w| at most. Weights in bf16 give the bits of the same numbers in f32. An element's bits depend
+/// on its own row and column alone: not on M, strides or the number of threads.
 /// Throws Error kInvalidArgument naming the argument and both numbers before anything is written; the constructor also
 /// kOutOfMemory. Thread-safe with distinct workspaces; run allocates nothing and plans nothing.
 /// Cost: 2·M·N·K flops, twice that with a gate.

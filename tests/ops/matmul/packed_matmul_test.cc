@@ -165,6 +165,50 @@ TEST(PackedMatmul, EveryEpilogueAtEveryEdge) {
   });
 }
 
+/// Numbers that bf16 holds, in both types.
+struct BothTypes {
+  explicit BothTypes(std::vector<float> values) : wide(std::move(values)) {
+    for (float& v : wide) v = widen(narrow.emplace_back(to_bfloat16(v)));
+  }
+  std::vector<float> wide;
+  std::vector<BFloat16> narrow;
+};
+
+TEST(PackedMatmul, Bf16WeightsGiveTheBitsOfTheSameNumbers) {
+  constexpr std::int64_t kColumns = 101, kDepth = 1155;
+  const BothTypes weight(normals(kColumns * kDepth, 1)), gate(normals(kColumns * kDepth, 2)),
+      bias(normals(kColumns, 3));
+  on_every_target([&](const std::string& target) {
+    for (const bool gated : {false, true}) {
+      PackedMatmulWeights wide, narrow;
+      wide.weight = view_of(weight.wide.data(), {kDepth, kColumns}).permuted({1, 0});
+      narrow.weight = view_of(weight.narrow.data(), {kDepth, kColumns}).permuted({1, 0});
+      wide.bias = view_of(bias.wide.data(), {kColumns});
+      narrow.bias = view_of(bias.narrow.data(), {kColumns});
+      if (gated) wide.gate = view_of(gate.wide.data(), {kColumns, kDepth});
+      if (gated) narrow.gate = view_of(gate.narrow.data(), {kColumns, kDepth});
+      if (gated) narrow.gate_bias = wide.gate_bias = wide.bias;
+      const PackedMatmulSpec spec{kColumns, kDepth, Activation::kSilu};
+      const PackedMatmul of_wide(spec, wide), of_narrow(spec, narrow);
+      expect_contains(of_narrow.explain(), "bf16");
+      for (const std::int64_t m : {1, 2, 3, 17, 129}) {
+        Rows x(m, kDepth, 1, 5), a(m, kColumns, 2, 0), b(m, kColumns, 2, 0);
+        const auto run = [&](const PackedMatmul& matmul, Rows* out, const Threads& threads) {
+          PackedMatmulArgs args;
+          args.x = x.view();
+          args.out = out->view();
+          const AlignedBuffer workspace(matmul.workspace_bytes(threads.workers()));
+          matmul.run(args, workspace.data(), threads);
+        };
+        run(of_wide, &a, Threads::serial());
+        run(of_narrow, &b, Threads::openmp(3));
+        ASSERT_EQ(std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)), 0)
+            << target << ", " << m << " rows" << (gated ? ", gated" : "");
+      }
+    }
+  });
+}
+
 TEST(PackedMatmul, TheResidualMayBeTheOutput) {
   const MatmulCase problem(70, 1100, Activation::kGelu, false);
   Rows x(9, 1100, 0, 5), residual(9, 70, 0, 6), out = residual;
@@ -238,6 +282,19 @@ TEST(PackedMatmul, RefusesWhatDoesNotFit) {
                     PackedMatmul({8, 5, Activation::kNone}, weights);
                   }),
                   "weight has dims [8, 4], expected [8, 5]");
+  PackedMatmulWeights mixed = weights;
+  const std::vector<BFloat16> narrow(32);
+  mixed.gate = view_of(narrow.data(), {8, 4});
+  expect_contains(error_of([&] {
+                    PackedMatmul({8, 4, Activation::kNone}, mixed);
+                  }),
+                  "gate is bf16, expected f32 as weight");
+  mixed.gate = {};
+  mixed.bias = view_of(narrow.data(), {8});
+  expect_contains(error_of([&] {
+                    PackedMatmul({8, 4, Activation::kNone}, mixed);
+                  }),
+                  "weight's bias is bf16, expected f32");
   weights.gate_bias = weights.bias;
   expect_contains(error_of([&] { PackedMatmul({8, 4, Activation::kNone}, weights); }), "gate_bias");
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/base/numeric.h"
 #include "ops/reference/reference_mha.h"
 #include "tests/ops/matmul/allocation_counter.h"
 #include "tests/runtime/error_of.h"
@@ -207,6 +208,37 @@ TEST(CachedMultiHeadAttention, BatchInvariantTokensAreTheirSequencesAlone) {
   // Without being asked for it is not so, or this test could not fail.
   run(&loose_alone, &loose_mixed);
   EXPECT_NE(loose_alone.output(2), loose_mixed.output(2));
+}
+
+TEST(CachedMultiHeadAttention, Bf16WeightsGiveTheBitsOfTheSameNumbers) {
+  LayerWeights wide;
+  std::vector<std::vector<BFloat16>> narrow;
+  auto of_narrow = wide.view<CachedMultiHeadAttentionWeights>();
+  const auto halve = [&](std::vector<float>* values, ConstTensorView* view) {
+    std::vector<BFloat16>& half = narrow.emplace_back();
+    for (float& v : *values) v = widen(half.emplace_back(to_bfloat16(v)));
+    *view = view_of(std::as_const(half).data(), view->dims);
+  };
+  halve(&wide.query, &of_narrow.query);
+  halve(&wide.key, &of_narrow.key);
+  halve(&wide.value, &of_narrow.value);
+  halve(&wide.output, &of_narrow.output);
+  halve(&wide.query_bias, &of_narrow.query_bias);
+  const auto of_wide = wide.view<CachedMultiHeadAttentionWeights>();
+
+  const auto run = [](const CachedMultiHeadAttentionWeights& weights) {
+    const CachedMultiHeadAttention layer(layer_spec(), weights);
+    Runner runner;  // for its cache and arguments
+    const std::vector<float> x = random_floats(5 * kWidth, 9);
+    std::vector<float> out(x.size());
+    const AlignedBuffer workspace(layer.workspace_bytes(1));
+    layer.run(runner.args_of(x, {0, 5}, {5}, runner.cache().table, &out), workspace.data(), Threads::serial());
+    return out;
+  };
+  EXPECT_EQ(run(of_narrow), run(of_wide));
+  of_narrow.value = of_wide.value;
+  expect_contains(error_of([&] { CachedMultiHeadAttention(layer_spec(), of_narrow); }),
+                  "value weight is f32, expected bf16 as query's");
 }
 
 TEST(CachedMultiHeadAttention, TheResidualIsAdded) {

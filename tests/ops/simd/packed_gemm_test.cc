@@ -1,5 +1,5 @@
 // The packed GEMM against double, on every SIMD target: all remainders of rows, columns and depth, strided rows, slices
-// of depth, both types, and nothing written outside y.
+// of depth, all types, and nothing written outside y.
 #include "ops/simd/packed_gemm.h"
 
 #include "tests/ops/simd/tile_case.h"
@@ -13,36 +13,41 @@ struct Shape {
 
 std::int64_t padded(std::int64_t columns, const PackedGemmKernels& kernels) { return round_up(columns, kernels.lanes); }
 
-template <class T>
+template <class W, class X = W>
 void expect_product(const Shape& s, const std::string& target) {
-  constexpr bool kHalf = std::is_same_v<T, BFloat16>;
+  constexpr bool kHalf = std::is_same_v<W, BFloat16>;
   const PackedGemmKernels kernels = packed_gemm_kernels();
   const std::int64_t x_stride = s.depth + 1, y_stride = s.columns + 3;
   const std::vector<float> x_numbers = random_numbers(s.rows * x_stride + 1, 1);
   const std::vector<float> w_numbers = random_numbers(s.columns * s.depth, 2);
-  std::vector<T> x, w;
-  for (const float v : x_numbers) x.push_back(convert<T>(v));
-  for (const float v : w_numbers) w.push_back(convert<T>(v));
-  const AlignedBuffer packed(static_cast<std::size_t>(packed_gemm_elements(kernels, s.columns, s.depth)) * sizeof(T) +
+  std::vector<X> x;
+  std::vector<W> w;
+  for (const float v : x_numbers) x.push_back(convert<X>(v));
+  for (const float v : w_numbers) w.push_back(convert<W>(v));
+  const AlignedBuffer packed(static_cast<std::size_t>(packed_gemm_elements(kernels, s.columns, s.depth)) * sizeof(W) +
                              64);
-  pack_gemm_weight(kernels, view_of(static_cast<const T*>(w.data()), Dims{s.columns, s.depth}),
-                   reinterpret_cast<T*>(packed.data()));
+  pack_gemm_weight(kernels, view_of(static_cast<const W*>(w.data()), Dims{s.columns, s.depth}),
+                   reinterpret_cast<W*>(packed.data()));
   const Guarded bias(random_numbers(padded(s.columns, kernels), 3));
   const Guarded scratch(packed_gemm_scratch_floats(kernels, s.rows, s.columns));
-  const T poison = convert<T>(kPoison);
-  std::vector<T> y(static_cast<std::size_t>(s.rows * y_stride + 16), poison);
-  PackedGemmOf<T> gemm{.x = x.data() + 1,
-                       .x_stride = x_stride,
-                       .rows = s.rows,
-                       .depth = s.depth,
-                       .weight = reinterpret_cast<const T*>(packed.data()),
-                       .columns = s.columns,
-                       .bias = s.rows % 2 == 0 ? bias.data() : nullptr,
-                       .y = y.data() + 8,
-                       .y_stride = y_stride};
+  const X poison = convert<X>(kPoison);
+  std::vector<X> y(static_cast<std::size_t>(s.rows * y_stride + 16), poison);
+  PackedGemmOf<W, X> gemm{.x = x.data() + 1,
+                          .x_stride = x_stride,
+                          .rows = s.rows,
+                          .depth = s.depth,
+                          .weight = reinterpret_cast<const W*>(packed.data()),
+                          .columns = s.columns,
+                          .bias = s.rows % 2 == 0 ? bias.data() : nullptr,
+                          .y = y.data() + 8,
+                          .y_stride = y_stride};
   if constexpr (kHalf) {
     gemm.scratch = scratch.data();
-    kernels.multiply_bf16(gemm);
+    if constexpr (std::is_same_v<X, float>) {
+      kernels.multiply_bf16_weights(gemm);
+    } else {
+      kernels.multiply_bf16(gemm);
+    }
     ASSERT_TRUE(scratch.clean_beyond(packed_gemm_scratch_floats(kernels, s.rows, s.columns)));
   } else {
     kernels.multiply(gemm);
@@ -62,7 +67,7 @@ void expect_product(const Shape& s, const std::string& target) {
       sum += term;
       magnitude += std::abs(term);
     }
-    ASSERT_NEAR(got, sum, 2e-6 * magnitude + (kHalf ? std::abs(sum) / 256 : 0))
+    ASSERT_NEAR(got, sum, 2e-6 * magnitude + (std::is_same_v<X, BFloat16> ? std::abs(sum) / 256 : 0))
         << target << " " << s.rows << " x " << s.columns << " x " << s.depth << " at " << row << ", " << column;
   }
 }
@@ -77,6 +82,7 @@ TEST(PackedGemm, EveryRemainderOfRowsColumnsAndDepth) {
         for (const std::int64_t depth : {1, 7, 8, 9, 33}) {
           expect_product<float>({rows, columns, depth}, target);
           expect_product<BFloat16>({rows, columns, depth}, target);
+          expect_product<BFloat16, float>({rows, columns, depth}, target);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }
@@ -91,6 +97,7 @@ TEST(PackedGemm, DepthsAroundBlocksAndSlices) {
       for (const std::int64_t rows : {1, 2, 5, 17, 40}) {
         expect_product<float>({rows, 53, depth}, target);
         expect_product<BFloat16>({rows, 53, depth}, target);
+        expect_product<BFloat16, float>({rows, 53, depth}, target);
         if (::testing::Test::HasFatalFailure()) return;
       }
     }
