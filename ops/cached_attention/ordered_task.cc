@@ -1,4 +1,4 @@
-// Keys are transposed once per block for all rows; blocks, spans and their folding are those of query tiles.
+// Keys are read once per block for all rows; blocks, spans and their folding are those of query tiles.
 #include "ops/cached_attention/ordered_task.h"
 
 #include <algorithm>
@@ -21,8 +21,7 @@ class OrderedRows {
         memory_(memory),
         worker_(worker),
         rows_(keys.sequence.tokens * keys.call.geometry.sharing),
-        scratch_(workspace.few_scratch(memory, worker)),
-        wide_(workspace.tile_scratch(memory, worker).key) {}
+        scratch_(workspace.few_scratch(memory, worker)) {}
 
   SoftmaxState run() {
     load_queries();
@@ -68,44 +67,6 @@ class OrderedRows {
     std::fill_n(state_.context, rows_ * columns(), 0.0f);
   }
 
-  /// Scores of keys [begin, begin + count) of the block, at most a panel of them. The next `ahead` are prefetched.
-  void score(std::int64_t begin, std::int64_t count, std::int64_t ahead) {
-    const CachedGeometry& geometry = call_.geometry;
-    const std::int64_t depth = call_.spec.head_dim;
-    const auto vectors = static_cast<int>(ceil_div(count, geometry.lanes));
-    const std::byte** const rows = scratch_.key + begin;
-    // Lanes beyond the last key repeat it; the table has room for them.
-    const std::byte* const last = rows[count - 1];
-    const std::byte* lane_rows[kMaxPanelLanes];
-    for (std::int64_t lane = 0; lane < vectors * geometry.lanes; ++lane)
-      lane_rows[lane] = lane < count ? rows[lane] : last;
-    if (call_.spec.cache_type == DataType::kF16) {
-      for (std::int64_t lane = 0; lane < vectors * geometry.lanes; ++lane) {
-        float* const row = wide_ + std::min(lane, count - 1) * depth;
-        if (lane < count) call_.kernels.rows.f16.widen(rows[lane], row, depth);
-        lane_rows[lane] = reinterpret_cast<const std::byte*>(row);
-      }
-    }
-    const bool bf16 = call_.spec.cache_type == DataType::kBF16;
-    (bf16 ? call_.kernels.tile.load_bf16 : call_.kernels.tile.load)({.rows = lane_rows,
-                                                                     .column_stride = 1,
-                                                                     .columns = depth,
-                                                                     .scale = 1,
-                                                                     .vectors = vectors,
-                                                                     .panel = scratch_.panel});
-    call_.kernels.in_order.score({.panel = scratch_.panel,
-                                  .vectors = vectors,
-                                  .depth = depth,
-                                  .depth_block = CachedGeometry::kDepthBlock,
-                                  .queries = scratch_.queries,
-                                  .rows = rows_,
-                                  .scores = scratch_.scores + begin,
-                                  .row_stride = kStreamKeys,
-                                  .next = scratch_.key + begin + count,
-                                  .next_rows = ahead,
-                                  .next_bytes = depth * static_cast<std::int64_t>(size_bytes(call_.spec.cache_type))});
-  }
-
   /// Softcap, limits and biases of one row.
   void adjust(const KeyRange& block, const CachedRow& row, float* x, float* live) const {
     const std::int64_t count = block.end - block.begin;
@@ -129,47 +90,55 @@ class OrderedRows {
   }
 
   void add_block(const KeyRange& block) {
-    const std::int64_t count = block.end - block.begin;
-    // Addresses beyond the block are those of what comes next, to be prefetched.
-    const std::int64_t panel = call_.geometry.tile_lanes;
-    const std::int64_t key_end = std::min(block.end + panel, keys_.keys.end);
-    const std::int64_t value_end = std::min(block.end + kPrefetchSteps, keys_.keys.end);
-    row_addresses(keys_.places, keys_.key, block.begin, key_end, scratch_.key);
-    row_addresses(keys_.places, keys_.value, block.begin, value_end, scratch_.value);
-    const std::byte** const after = scratch_.value + (value_end - block.begin);
-    std::fill(after, scratch_.value + count + kPrefetchSteps, after[-1]);
-    for (std::int64_t begin = 0; begin < count; begin += panel) {
-      const std::int64_t keys = std::min(panel, count - begin);
-      score(begin, keys, std::min(panel, key_end - block.begin - begin - keys));
-    }
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      float* const x = scratch_.scores + r * kStreamKeys;
-      adjust(block, keys_.row(r), x, &state_.live[r]);
-      call_.kernels.in_order.softmax({.scores = x,
-                                      .n = count,
-                                      .maximum = &state_.maximum[r],
-                                      .sum = &state_.sum[r],
-                                      .rescale = &scratch_.rescale[r]});
-    }
     const FewInOrderKernels& kernels = call_.kernels.in_order;
-    if (call_.spec.cache_type == DataType::kBF16) {
-      kernels.context_bf16(context_of<BFloat16>(count));
-    } else if (call_.spec.cache_type == DataType::kF16) {
-      kernels.context_f16(context_of<Float16>(count));
-    } else {
-      kernels.context(context_of<float>(count));
+    switch (call_.spec.cache_type) {
+      case DataType::kBF16:
+        return add_block(block, kernels.bf16);
+      case DataType::kF16:
+        return add_block(block, kernels.f16);
+      default:
+        return add_block(block, kernels.f32);
     }
   }
+
   template <class Real>
-  OrderedContext<Real> context_of(std::int64_t count) const {
-    return {.values = scratch_.value,
-            .keys = count,
-            .probs = scratch_.scores,
-            .row_stride = kStreamKeys,
-            .rows = rows_,
-            .columns = columns(),
-            .rescale = scratch_.rescale,
-            .context = state_.context};
+  void add_block(const KeyRange& block, const FewInOrderOf<Real>& kernels) {
+    const std::int64_t count = block.end - block.begin;
+    // After the rows of a table come those that are read next, to be prefetched: the values of the block after its
+    // keys, the keys of the next block after its values.
+    const std::int64_t value_ahead = std::min(count, kOrderedAhead);
+    const std::int64_t key_ahead = std::min(keys_.keys.end - block.end, kOrderedAhead);
+    row_addresses(keys_.places, keys_.key, block.begin, block.end, scratch_.key);
+    row_addresses(keys_.places, keys_.value, block.begin, block.end, scratch_.value);
+    std::copy_n(scratch_.value, value_ahead, scratch_.key + count);
+    row_addresses(keys_.places, keys_.key, block.end, block.end + key_ahead, scratch_.value + count);
+    kernels.score({.keys = scratch_.key,
+                   .count = count,
+                   .ahead = value_ahead,
+                   .depth = call_.spec.head_dim,
+                   .depth_block = CachedGeometry::kDepthBlock,
+                   .queries = scratch_.queries,
+                   .rows = rows_,
+                   .scores = scratch_.scores,
+                   .row_stride = kStreamKeys});
+    for (std::int64_t r = 0; r < rows_; ++r)
+      adjust(block, keys_.row(r), scratch_.scores + r * kStreamKeys, &state_.live[r]);
+    call_.kernels.in_order.softmax({.scores = scratch_.scores,
+                                    .row_stride = kStreamKeys,
+                                    .rows = rows_,
+                                    .n = count,
+                                    .maximum = state_.maximum,
+                                    .sum = state_.sum,
+                                    .rescale = scratch_.rescale});
+    kernels.context({.values = scratch_.value,
+                     .keys = count,
+                     .ahead = key_ahead,
+                     .probs = scratch_.scores,
+                     .row_stride = kStreamKeys,
+                     .rows = rows_,
+                     .columns = columns(),
+                     .rescale = scratch_.rescale,
+                     .context = state_.context});
   }
 
   void fold_states(const SoftmaxState& left, const SoftmaxState& right) const {
@@ -196,8 +165,6 @@ class OrderedRows {
     }
   }
 
-  static constexpr std::int64_t kMaxPanelLanes = 64;
-
   const HeadKeys& keys_;
   const CachedCall& call_;
   const CachedWorkspace& workspace_;
@@ -205,7 +172,6 @@ class OrderedRows {
   int worker_;
   std::int64_t rows_;
   FewScratch scratch_;
-  float* wide_;  // [key block, D]
   SoftmaxState state_;
 };
 

@@ -42,7 +42,6 @@ CachedWorkspace::CachedWorkspace(const CachedAttentionSpec& spec, const CachedGe
   constexpr std::int64_t kFew = CachedGeometry::kMaxFewRows;
   constexpr std::int64_t kTable = kKeyStreams * (kStreamSteps + kPrefetchSteps);
   few_queries_ = floats(kFew * spec.head_dim);
-  few_panel_ = floats(spec.batch_invariant ? spec.head_dim * lanes : 0);
   few_scores_ = floats(kFew * kStreamKeys);
   few_bias_ = floats(kStreamKeys);
   few_rescale_ = floats(kFew);
@@ -110,7 +109,6 @@ FewScratch CachedWorkspace::few_scratch(std::byte* workspace, int worker) const 
           .scores = few_scores_.in(region),
           .bias = few_bias_.in(region),
           .rescale = few_rescale_.in(region),
-          .panel = few_panel_.in(region),
           .key = few_key_.in(region),
           .value = few_value_.in(region)};
 }

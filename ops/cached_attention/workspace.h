@@ -50,7 +50,6 @@ struct FewScratch {
   float* scores;            // [few rows, kStreamKeys]
   float* bias;              // [kStreamKeys]
   float* rescale;           // [few rows]
-  float* panel;             // [D, tile_lanes]: keys on lanes, batch-invariant only
   const std::byte** key;    // [kKeyStreams, kStreamSteps + kPrefetchSteps]
   const std::byte** value;  // the same
 };
@@ -86,8 +85,8 @@ class CachedWorkspace {
   WorkspaceArray<float> scores_, block_max_, rescale_, bias_rows_, bias_, key_, value_, rows_;
   WorkspaceArray<const std::byte*> addresses_;
   Tile tiles_[CachedGeometry::kMaxTiles];
-  WorkspaceArray<float> few_queries_, few_panel_, few_scores_, few_bias_, few_rescale_, few_maximum_, few_sum_,
-      few_live_, few_context_;
+  WorkspaceArray<float> few_queries_, few_scores_, few_bias_, few_rescale_, few_maximum_, few_sum_, few_live_,
+      few_context_;
   WorkspaceArray<const std::byte*> few_key_, few_value_;
 };
 

@@ -1,4 +1,4 @@
-// The steps of few_in_order.h for one SIMD target.
+// Softmax and context of few_in_order.h for one SIMD target.
 #if defined(HEADWAY_OPS_SIMD_FEW_IN_ORDER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_FEW_IN_ORDER_INL_H_
 #undef HEADWAY_OPS_SIMD_FEW_IN_ORDER_INL_H_
@@ -23,118 +23,43 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ------------------------------------------------------------------------------------------------------------ scores
-
-/// Prefetches what the next panel is made of, a few lines with every column: all at once they would fill the line fill
-/// buffers. Line by line of all rows, as they will be read.
-class NextPanel {
- public:
-  explicit NextPanel(const OrderedScores& t)
-      : rows_(t.next), count_(t.next_rows), bytes_(t.next_bytes), per_column_((Lines(t) + t.depth - 1) / t.depth) {}
-
-  HWY_INLINE void PrefetchShare() {
-    for (std::int64_t left = per_column_; left > 0 && byte_ < bytes_; --left) {
-      hwy::Prefetch(rows_[row_] + byte_);
-      if (++row_ == count_) row_ = 0, byte_ += kLineBytes;
-    }
+/// Sums of kRows rows of exps, key by key: chains of additions that wait for one another, so that rows run side by
+/// side.
+template <int kRows>
+HWY_INLINE void SumInOrder(const OrderedSoftmax& t, std::int64_t row) {
+  float sum[kRows] = {};
+  const float* const x = t.scores + row * t.row_stride;
+  for (std::int64_t i = 0; i < t.n; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sum[r] += x[r * t.row_stride + i];
   }
-
- private:
-  static constexpr std::int64_t kLineBytes = 64;
-  static std::int64_t Lines(const OrderedScores& t) {
-    return t.next_rows * ((t.next_bytes + kLineBytes - 1) / kLineBytes);
-  }
-
-  const std::byte* const* rows_;
-  std::int64_t count_, bytes_, per_column_;
-  std::int64_t row_ = 0, byte_ = 0;
-};
-
-/// Rows [row, row + kRows) against kVectors vectors of keys.
-template <int kRows, int kVectors, bool kPrefetch>
-HWY_INLINE void ScoreRowsInOrder(const OrderedScores& t, std::int64_t row) {
   const TileTag d;
-  const std::int64_t lanes = hn::Lanes(d);
-  const float* const q = t.queries + row * t.depth;
-  float* const scores = t.scores + row * t.row_stride;
-  const float* HWY_RESTRICT panel = t.panel;
-  [[maybe_unused]] NextPanel next(t);
-  for (std::int64_t begin = 0; begin < t.depth; begin += t.depth_block) {
-    const std::int64_t end = std::min(begin + t.depth_block, t.depth);
-    Tile<kRows, kVectors> tile;
-    tile.Clear();
-    for (std::int64_t c = begin; c < end; ++c, panel += kVectors * lanes) {
-      if constexpr (kPrefetch) next.PrefetchShare();
-      tile.template Step<0>(panel, [&](int r) TILE_LAMBDA { return q[r * t.depth + c]; });
-    }
-    tile.ForEachRow([&](int r, TileRow& sums) TILE_LAMBDA {
-      ForEachVectorOfRow<kVectors>(sums, [&](int v, TileVector& x) TILE_LAMBDA {
-        float* const at = scores + r * t.row_stride + v * lanes;
-        hn::StoreU(begin > 0 ? hn::Add(x, hn::LoadU(d, at)) : x, d, at);
-      });
-    });
+  for (int r = 0; r < kRows; ++r) {
+    float& total = t.sum[row + r];
+    total = hn::GetLane(hn::MulAdd(hn::Set(d, total), hn::Set(d, t.rescale[row + r]), hn::Set(d, sum[r])));
   }
 }
 
-/// As many rows as there are, from `row` on, at most kMost; returns how many.
-template <int kVectors, bool kPrefetch>
-HWY_INLINE std::int64_t ScoreSomeRows(const OrderedScores& t, std::int64_t row) {
-  constexpr int kMost = TileRows(kTileVectors);  // accumulators of three vectors fit the registers
-  const std::int64_t left = t.rows - row;
-  if (left >= kMost) {
-    ScoreRowsInOrder<kMost, kVectors, kPrefetch>(t, row);
-    return kMost;
-  }
-  if constexpr (kMost > 4) {
-    if (left >= 4) {
-      ScoreRowsInOrder<4, kVectors, kPrefetch>(t, row);
-      return 4;
-    }
-  }
-  if (left >= 2) {
-    ScoreRowsInOrder<2, kVectors, kPrefetch>(t, row);
-    return 2;
-  }
-  ScoreRowsInOrder<1, kVectors, kPrefetch>(t, row);
-  return 1;
-}
-
-template <int kVectors>
-HWY_INLINE void ScoreVectorsInOrder(const OrderedScores& t) {
-  std::int64_t row = ScoreSomeRows<kVectors, kPrefetchRows>(t, 0);
-  while (row < t.rows) row += ScoreSomeRows<kVectors, false>(t, row);
-}
-
-inline void ScoreInOrder(const OrderedScores& t) {
-  switch (t.vectors) {
-    case 1:
-      return ScoreVectorsInOrder<1>(t);
-    case 2:
-      return ScoreVectorsInOrder<2>(t);
-    default:
-      return ScoreVectorsInOrder<3>(t);
-  }
-}
-
-// ----------------------------------------------------------------------------------------------------------- softmax
-
-inline void SoftmaxInOrder(const FewSoftmax& t) {
+inline void SoftmaxInOrder(const OrderedSoftmax& t) {
   const TileTag d;
-  const float highest = RowMax(t.scores, t.n, *t.maximum);
-  const auto shift = hn::Set(d, highest);
-  ForEachVector(d, t.scores, t.scores, t.n, highest, [&](auto x) HWY_ATTR { return Exp(d, hn::Sub(x, shift)); });
-  float sum = 0;
-  for (std::int64_t i = 0; i < t.n; ++i) sum += t.scores[i];
-  const auto rescale = Exp(d, hn::Sub(hn::Set(d, *t.maximum), shift));
-  *t.rescale = hn::GetLane(rescale);
-  *t.sum = hn::GetLane(hn::MulAdd(hn::Set(d, *t.sum), rescale, hn::Set(d, sum)));
-  *t.maximum = highest;
+  for (std::int64_t r = 0; r < t.rows; ++r) {
+    float* const x = t.scores + r * t.row_stride;
+    const float highest = RowMax(x, t.n, t.maximum[r]);
+    const auto shift = hn::Set(d, highest);
+    ForEachVector(d, x, x, t.n, highest, [&](auto v) HWY_ATTR { return Exp(d, hn::Sub(v, shift)); });
+    t.rescale[r] = hn::GetLane(Exp(d, hn::Sub(hn::Set(d, t.maximum[r]), shift)));
+    t.maximum[r] = highest;
+  }
+  std::int64_t row = 0;
+  for (; row + 4 <= t.rows; row += 4) SumInOrder<4>(t, row);
+  for (; row < t.rows; ++row) SumInOrder<1>(t, row);
 }
-
-// ----------------------------------------------------------------------------------------------------------- context
 
 /// Keys whose values are added before the next columns: they stay in the first-level cache for all columns and rows.
 inline constexpr std::int64_t kKeysInTurn = 32;
+
+/// Values are prefetched so many rows before they are read: memory takes as long as that.
+inline constexpr std::int64_t kValuesAhead = 16;
 
 /// Four vectors of columns of one row.
 struct OrderedSums {
@@ -170,6 +95,7 @@ HWY_INLINE void ContextRowsInOrder(const OrderedContext<Real>& t, std::int64_t b
   const TileTag d;
   const std::int64_t lanes = hn::Lanes(d);
   const bool first = begin == 0;
+  const std::int64_t last = t.keys + t.ahead - 1;
   float* const context = t.context + row * t.columns + c;
   const float* const probs = t.probs + row * t.row_stride;
   const float* const rescale = t.rescale + row;
@@ -180,7 +106,7 @@ HWY_INLINE void ContextRowsInOrder(const OrderedContext<Real>& t, std::int64_t b
   for (std::int64_t i = begin; i < end; ++i) {
     const Real* const at = reinterpret_cast<const Real*>(t.values[i]) + c;
     if (kPrefetchRows && row == 0) {
-      const Real* const next = reinterpret_cast<const Real*>(t.values[i + kPrefetchSteps]) + c;
+      const Real* const next = reinterpret_cast<const Real*>(t.values[std::min(i + kValuesAhead, last)]) + c;
       for (std::int64_t line = 0; line < 4 * lanes; line += kLineElements<Real>) hwy::Prefetch(next + line);
     }
     const TileVector v0 = LoadAsF32(d, at), v1 = LoadAsF32(d, at + lanes);

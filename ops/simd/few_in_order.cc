@@ -8,17 +8,22 @@
 
 #include "hwy/highway.h"
 #include "ops/simd/few_in_order-inl.h"
+#include "ops/simd/ordered_scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {
 namespace HWY_NAMESPACE {
 
+template <class Real>
+FewInOrderOf<Real> FewInOrderOfType() {
+  return {.score = &ScoreInOrder<Real>, .context = &ContextInOrder<Real>};
+}
+
 FewInOrderKernels FewInOrderKernelsOfTarget() {
-  return {.score = &ScoreInOrder,
-          .softmax = &SoftmaxInOrder,
-          .context = &ContextInOrder<float>,
-          .context_bf16 = &ContextInOrder<BFloat16>,
-          .context_f16 = &ContextInOrder<Float16>};
+  return {.softmax = &SoftmaxInOrder,
+          .f32 = FewInOrderOfType<float>(),
+          .bf16 = FewInOrderOfType<BFloat16>(),
+          .f16 = FewInOrderOfType<Float16>()};
 }
 
 }  // namespace HWY_NAMESPACE

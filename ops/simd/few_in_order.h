@@ -11,26 +11,40 @@
 
 namespace headway {
 
-/// scores[r][key] = queries[r] · key, for a panel of keys as LoadPanel makes it of their rows.
+/// Rows that a kernel may ask for beyond its own in order to prefetch them.
+inline constexpr std::int64_t kOrderedAhead = 32;
+
+/// scores[r][key] = queries[r] · key.
+template <class Real>
 struct OrderedScores {
-  const float* panel;  // [depth, vectors · lanes]: keys on lanes, 64-byte aligned
-  int vectors;
+  const std::byte* const* keys;  // [count + ahead], the last for prefetches alone; innermost stride 1
+  std::int64_t count;            // at least 1
+  std::int64_t ahead;
   std::int64_t depth;
   std::int64_t depth_block;  // products of so many columns are summed before they are added to those before
   const float* queries;      // [rows, depth], scaled
   std::int64_t rows;
-  float* scores;  // [rows, row_stride]: vectors · lanes of them are written
+  float* scores;  // [rows, row_stride]; written as far as the next multiple of two vectors
   std::int64_t row_stride;
-  const std::byte* const* next = nullptr;  // [next_rows] rows of next_bytes to prefetch: those of the next panel
-  std::int64_t next_rows = 0;
-  std::int64_t next_bytes = 0;
+};
+
+/// As FewSoftmax for several rows, the sum of each running over its keys one by one.
+struct OrderedSoftmax {
+  float* scores;  // [rows, row_stride]
+  std::int64_t row_stride;
+  std::int64_t rows;
+  std::int64_t n;
+  float* maximum;  // [rows]
+  float* sum;      // [rows]
+  float* rescale;  // [rows]
 };
 
 /// context[r] = rescale[r] · context[r] + Σ probs[r][key] · value of key, key by key.
 template <class Real>
 struct OrderedContext {
-  const std::byte* const* values;  // [keys + kPrefetchSteps], the last for prefetches alone; innermost stride 1
-  std::int64_t keys;
+  const std::byte* const* values;  // [keys + ahead], the last for prefetches alone; innermost stride 1
+  std::int64_t keys;               // at least 1
+  std::int64_t ahead;
   const float* probs;  // [rows, row_stride]
   std::int64_t row_stride;
   std::int64_t rows;
@@ -39,14 +53,17 @@ struct OrderedContext {
   float* context;        // [rows, columns]
 };
 
-/// Kernels of one target, resolved once at plan time.
+/// Kernels of one target, resolved once at plan time; those of keys and values of one float type.
+template <class Real>
+struct FewInOrderOf {
+  void (*score)(const OrderedScores<Real>&);
+  void (*context)(const OrderedContext<Real>&);
+};
 struct FewInOrderKernels {
-  void (*score)(const OrderedScores&);
-  /// As FewQueriesKernels::softmax, but its sum runs over the keys one by one.
-  void (*softmax)(const FewSoftmax&);
-  void (*context)(const OrderedContext<float>&);
-  void (*context_bf16)(const OrderedContext<BFloat16>&);
-  void (*context_f16)(const OrderedContext<Float16>&);
+  void (*softmax)(const OrderedSoftmax&);
+  FewInOrderOf<float> f32;
+  FewInOrderOf<BFloat16> bf16;
+  FewInOrderOf<Float16> f16;
 };
 
 /// Of the current target (target.h).
