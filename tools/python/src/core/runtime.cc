@@ -53,6 +53,10 @@ void bind_runtime(nb::module_& module) {
       .def(
           "__init__", [](Threads* self, int workers) { new (self) Threads(Threads::pool(workers)); },
           nb::arg("workers") = 0, "`workers` threads; 0 takes the CPUs that the process may use.")
+      .def_static(
+          "openmp", [](int workers) { return Threads::openmp(workers); }, nb::arg("workers") = 0,
+          "`workers` threads of the process's OpenMP team; 0 takes OpenMP's own number. Not for a child forked after "
+          "its parent used OpenMP: it would wait for threads that it does not have.")
       .def_prop_ro("workers", &Threads::workers)
       .def("__repr__", [](const Threads& self) { return "Threads(" + std::to_string(self.workers()) + ")"; });
 

@@ -1,6 +1,9 @@
 """Arrays in, arrays of the same kind out; and how many threads a call gets. Knows no operator."""
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
 import sys
 from typing import Any, Optional, Sequence
 
@@ -9,7 +12,7 @@ from . import _core
 Error = _core.Error
 Array = Any  # numpy.ndarray, torch.Tensor, or another array that speaks DLPack
 
-_threads_by_workers: dict[int, _core.Threads] = {}
+_threads_by_workers: dict[tuple[bool, int], _core.Threads] = {}
 _chosen_workers: Optional[int] = None
 
 
@@ -109,12 +112,30 @@ def get_num_threads() -> int:
     return default_threads(None).workers
 
 
+@functools.lru_cache(maxsize=1)
+def _shares_openmp_with_torch() -> bool:
+    """Whether torch's own operators run on the OpenMP team that Threads.openmp() would use."""
+    torch = sys.modules["torch"]
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    try:
+        teams = [ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW).omp_get_max_threads
+                 for path in (library, _core.__file__)]
+    except (AttributeError, OSError):
+        return False
+    first, second = (ctypes.cast(function, ctypes.c_void_p).value for function in teams)
+    return first == second
+
+
 def default_threads(array: Optional[Array]) -> _core.Threads:
+    """For tensors of torch its own team where it can be had: threads of another would share the CPUs with torch's, which
+    go on spinning for a while after each of its operators. Else a pool."""
+    torch = torch_of(array)
     workers = _chosen_workers
     if workers is None:
-        torch = torch_of(array)
         workers = torch.get_num_threads() if torch is not None else 0
-    threads = _threads_by_workers.get(workers)
+    openmp = torch is not None and workers > 1 and _shares_openmp_with_torch()
+    threads = _threads_by_workers.get((openmp, workers))
     if threads is None:
-        threads = _threads_by_workers.setdefault(workers, _core.Threads(workers))
+        made = _core.Threads.openmp(workers) if openmp else _core.Threads(workers)
+        threads = _threads_by_workers.setdefault((openmp, workers), made)
     return threads
