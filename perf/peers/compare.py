@@ -16,19 +16,21 @@ import shapes
 from contestant import Contestant, Failed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS = "Headway"
+OURS = report.OURS
+PEERS = {"torch": "PyTorch", "ort": "ONNX Runtime", "openvino": "OpenVINO"}
 TOLERANCE = 1e-4  # of the largest entry
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="compare.sh", description="Headway beside PyTorch and ONNX Runtime")
+    parser = argparse.ArgumentParser(prog="compare.sh",
+                                     description="Headway beside PyTorch, ONNX Runtime and OpenVINO")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant at each shape")
     parser.add_argument("--shapes", default="quick", help="quick, all, or names or groups separated by commas")
     parser.add_argument("--models", help="instead of shapes: model files or folders of them, separated by commas; "
                                          "a file may be followed by @BxS")
     parser.add_argument("--out", default="peers.md", help="the table; the same name with .json has everything")
-    parser.add_argument("--peers", default="torch,ort", help="who is to take part besides us")
+    parser.add_argument("--peers", default=",".join(PEERS), help="who is to take part besides us")
     parser.add_argument("--turn", type=float, default=0.2, help="seconds a turn should last")
     parser.add_argument("--worker", required=True, help="the program headway_peer_worker")
     options = parser.parse_args()
@@ -40,24 +42,21 @@ def arguments():
         parser.error("--threads, --rounds and --turn must be positive")
     if options.out.endswith(".json"):
         parser.error(f"--out is \"{options.out}\": it names the table, and the JSON file goes beside it")
-    unknown = set(options.peers.split(",")) - {"torch", "ort", "none"}
+    unknown = set(options.peers.split(",")) - {*PEERS, "none"}
     if unknown:
-        parser.error(f"--peers has {', '.join(sorted(unknown))}, expected torch, ort or none")
+        parser.error(f"--peers has {', '.join(sorted(unknown))}, expected {', '.join(PEERS)} or none")
     return options
 
 
 def start(options, threads, scratch):
     """All contestants, absent ones too; ours first."""
     python = [sys.executable, "-u", "-B"]
-    commands = {OURS: [options.worker]}
-    for peer, name in (("torch", "PyTorch"), ("ort", "ONNX Runtime")):
-        commands[name] = python + [os.path.join(HERE, f"{peer}_worker.py")]
     made = []
-    for name, command in commands.items():
-        asked = name == OURS or {"PyTorch": "torch", "ONNX Runtime": "ort"}[name] in options.peers.split(",")
-        log = os.path.join(scratch, name.replace(" ", "_") + ".log")
-        if not asked:
+    for peer, name in {"": OURS, **PEERS}.items():
+        command = python + [os.path.join(HERE, f"{peer}_worker.py")] if peer else [options.worker]
+        if peer and peer not in options.peers.split(","):
             command = ["echo", '{"absent": "left out by --peers"}']
+        log = os.path.join(scratch, name.replace(" ", "_") + ".log")
         made.append(Contestant(name, command, threads, log))
         if made[-1].absent:
             print(f"{name} is absent: {made[-1].absent}", file=sys.stderr)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The same attention on Headway, PyTorch and ONNX Runtime in one command: builds our worker, installs the peers in a
+# The same attention on Headway, PyTorch, ONNX Runtime and OpenVINO in one command: builds our worker, installs the peers in a
 # private Python environment, compares. Nothing here is needed to build or test the library.
 #
 #   compare.sh [--threads 1,2] [--rounds N] [--shapes quick|all|name,...] [--models PATH,...] [--out FILE.md]
-#              [--peers torch,ort]
+#              [--peers torch,ort,openvino]
 #
 # HEADWAY_PEERS_VENV is where the environment goes (build/peers-venv); HEADWAY_PEER_WORKER is a worker built already.
 set -euo pipefail
@@ -36,5 +36,6 @@ pip_install() {  # pip_install NAME PACKAGES: says in one line what cannot be ha
 "$python" -c 'import numpy, safetensors' 2>/dev/null || pip_install "the driver" numpy safetensors || exit 1
 "$python" -c 'import torch' 2>/dev/null || pip_install PyTorch torch==2.13.0 || true
 "$python" -c 'import onnx, onnxruntime' 2>/dev/null || pip_install "ONNX Runtime" onnx onnxruntime || true
+"$python" -c 'import openvino' 2>/dev/null || pip_install OpenVINO openvino || true
 
 exec "$python" -B "$root/perf/peers/compare.py" --worker "$worker" "$@"

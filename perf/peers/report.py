@@ -5,7 +5,7 @@ import os
 import statistics
 import time
 
-OURS, PEERS = "Headway", ("PyTorch", "ONNX Runtime")
+OURS, PEERS = "Headway", ("PyTorch", "ONNX Runtime", "OpenVINO")
 
 
 def best_of(entries, who):
@@ -15,7 +15,7 @@ def best_of(entries, who):
 
 
 def verdict(entries):
-    """Ratio of the better peer's time to ours: median and range over rounds, each round against itself."""
+    """Ratio of the best peer's time to ours: median and range over rounds, each round against itself."""
     ours = best_of(entries, OURS)
     peers = [e for e in (best_of(entries, who) for who in PEERS) if e]
     if not ours or not peers:
@@ -53,8 +53,9 @@ def what_ran(entry):
 
 
 def line(row, versions):
-    name, threads, ours, torch, ort, ratio, spread, ran, better = cells(row, versions)
-    return f"{name:32} {threads}T  ours {ours} ms, torch {torch}, ort {ort}: {ratio} ({spread})  {ran} | {better}"
+    name, threads, ours, torch, ort, openvino, ratio, spread, ran, better = cells(row, versions)
+    return (f"{name:32} {threads}T  ours {ours} ms, torch {torch}, ort {ort}, openvino {openvino}: "
+            f"{ratio} ({spread})  {ran} | {better}")
 
 
 def machine():
@@ -85,7 +86,7 @@ def dims(s):
 def markdown(rows, versions, options):
     out = ["# Headway beside its peers", "", f"{time.strftime('%Y-%m-%d')}; {machine()}.", ""]
     out += [f"* {who}: {version}" for who, version in versions.items()]
-    out += ["", f"Medians of {options.rounds} interleaved rounds, f32, milliseconds. Ratio: the better peer's time over "
+    out += ["", f"Medians of {options.rounds} interleaved rounds, f32, milliseconds. Ratio: the best peer's time over "
             "ours, round by round; above 1 we are faster. Spread: lowest and highest round. Of each peer the fastest of "
             "its ways counts; all of them are in the JSON file. Outputs agreed within 1e-4 of the largest entry before "
             "anything was timed.", ""]
@@ -98,9 +99,9 @@ def markdown(rows, versions, options):
                 low = min(own, key=lambda r: r["ratio"])
                 mean = statistics.geometric_mean(r["ratio"] for r in own)
                 out.append(f"| {group} | {threads} | {len(own)} | {low['ratio']:.2f} | {low['shape']['name']} | {mean:.2f} |")
-    head = ["shape", "dims", "threads", "Headway", "PyTorch", "ONNX Runtime", "ratio", "spread", "Headway ran",
-            "better peer"]
-    out += ["", "| " + " | ".join(head) + " |", "|---|---|" + "--:|" * 5 + "---|" * 3]
+    head = ["shape", "dims", "threads", "Headway", *PEERS, "ratio", "spread", "Headway ran",
+            "best peer"]
+    out += ["", "| " + " | ".join(head) + " |", "|---|---|" + "--:|" * (3 + len(PEERS)) + "---|" * 3]
     for row in rows:
         first, *rest = cells(row, versions)
         out.append("| " + " | ".join([first, dims(row["shape"])] + rest) + " |")
