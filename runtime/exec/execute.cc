@@ -83,7 +83,7 @@ void run_step(const Graph& graph, const Step& step, const RunArgs& args, RunStat
   }
   const ProfileScope scope(args.profiler, 0, args.zones[step.node]);
   const RunningNode running(node);
-  const RunContext context{args.threads, state->workspace.data(), args.profiler};
+  const RunContext context{args.threads, state->workspace.data(), args.profiler, args.host};
   name_errors(node, [&] {
     step.plan->run(context, {state->node_inputs.data(), node.inputs.size()},
                    {state->node_outputs.data(), node.outputs.size()});

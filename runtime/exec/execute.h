@@ -33,6 +33,7 @@ struct RunArgs {
   std::span<const TensorView> outputs;
   const Threads& threads;
   Profiler* profiler;
+  void* host;
   std::span<const Zone> zones;  ///< by node of the graph
 };
 

@@ -179,7 +179,7 @@ std::vector<TensorInfo> Session::output_infos(std::span<const TensorInfo> inputs
 }
 
 void Session::run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
-                  Profiler* profiler) const try {
+                  Profiler* profiler, void* host) const try {
   require(profiler == nullptr || profiler->workers() >= threads.workers(), "profiler has ",
           profiler == nullptr ? 0 : profiler->workers(), " workers, expected at least the ", threads.workers(),
           " of the run");
@@ -187,14 +187,14 @@ void Session::run(std::span<const ConstTensorView> inputs, std::span<const Tenso
   check_outputs(planned.impl.graph, planned.plan->output_infos(), planned.plan->extended_inputs(), inputs, outputs);
   planned.impl.with_room(planned.plan.get(), [&] {
     RunLease lease(planned.plan, threads.workers());
-    execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, planned.impl.zones});
+    execute(planned.impl.graph, &lease, {inputs, outputs, threads, profiler, host, planned.impl.zones});
   });
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();
 }
 
-std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads,
-                                 Profiler* profiler) const try {
+std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const Threads& threads, Profiler* profiler,
+                                 void* host) const try {
   const Planned planned = plan(inputs);
   MemoryCharge charge(planned.impl.budget);
   planned.impl.with_room(planned.plan.get(), [&] { charge.add("the outputs of a run", planned.plan->output_bytes()); });
@@ -204,22 +204,22 @@ std::vector<Tensor> Session::run(std::span<const ConstTensorView> inputs, const 
     tensors.emplace_back(info.type, info.dims);
     views.push_back(tensors.back().view());
   }
-  run(inputs, views, threads, profiler);
+  run(inputs, views, threads, profiler, host);
   return tensors;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();
 }
 
 void Session::run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
-                  Profiler* profiler) const try {
-  run(impl_->names.inputs().ordered(inputs), impl_->names.outputs().ordered(outputs), threads, profiler);
+                  Profiler* profiler, void* host) const try {
+  run(impl_->names.inputs().ordered(inputs), impl_->names.outputs().ordered(outputs), threads, profiler, host);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();
 }
 
-std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler) const
-    try {
-  return run(impl_->names.inputs().ordered(inputs), threads, profiler);
+std::vector<Tensor> Session::run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler,
+                                 void* host) const try {
+  return run(impl_->names.inputs().ordered(inputs), threads, profiler, host);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory();
 }

@@ -101,6 +101,7 @@ struct RunContext {
   const Threads& threads;
   std::byte* workspace = nullptr;  ///< 64-byte aligned, at least workspace_bytes(threads.workers())
   Profiler* profiler = nullptr;    ///< null: off
+  void* host = nullptr;            ///< what the caller of Session::run gave: for operators of its own, ours pass it by
 };
 
 /// What a plan or a run needs of an input.

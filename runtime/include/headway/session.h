@@ -72,7 +72,8 @@ class HEADWAY_API Session {
 
   /// Runs once. `inputs` and `outputs` are in the graph's order; outputs are contiguous or strided memory of the
   /// caller with exactly the inferred type and dims, and must not alias an input. Every argument is checked before
-  /// anything is written. A shape seen before costs no allocation.
+  /// anything is written. A shape seen before costs no allocation. `host` reaches the caller's own operators as
+  /// RunContext::host, null in what is computed from constants alone when a shape is planned.
   ///
   /// A cache is extended in place: the present of an attention operator may lie over its past, when the first is an
   /// output of the graph, the second an input, and no other node reads either. Both then have the same first element
@@ -80,18 +81,18 @@ class HEADWAY_API Session {
   /// [B, H, M, D]: nothing of the past is copied. With GroupQueryAttention both may also be the buffer itself, P = M,
   /// since lengths say what it holds: all steps then have one shape and one plan.
   void run(std::span<const ConstTensorView> inputs, std::span<const TensorView> outputs, const Threads& threads,
-           Profiler* profiler = nullptr) const;
+           Profiler* profiler = nullptr, void* host = nullptr) const;
   /// The same, with outputs that it allocates.
-  std::vector<Tensor> run(std::span<const ConstTensorView> inputs, const Threads& threads,
-                          Profiler* profiler = nullptr) const;
+  std::vector<Tensor> run(std::span<const ConstTensorView> inputs, const Threads& threads, Profiler* profiler = nullptr,
+                          void* host = nullptr) const;
 
   /// The same by name, in any order: every input and, where outputs are given, every output exactly once. Throws
   /// kInvalidArgument for a name that is unknown, missing or given twice. Costs a look-up and an allocation more.
   void run(std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs, const Threads& threads,
-           Profiler* profiler = nullptr) const;
+           Profiler* profiler = nullptr, void* host = nullptr) const;
   /// Returns the outputs in the graph's order.
-  std::vector<Tensor> run(std::span<const NamedInput> inputs, const Threads& threads,
-                          Profiler* profiler = nullptr) const;
+  std::vector<Tensor> run(std::span<const NamedInput> inputs, const Threads& threads, Profiler* profiler = nullptr,
+                          void* host = nullptr) const;
 
   /// Per node: operator, implementation, tiles, bytes; then the arena and what liveness saved.
   std::string explain(std::span<const TensorInfo> inputs, int workers) const;

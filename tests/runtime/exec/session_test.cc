@@ -43,6 +43,28 @@ TEST(Session, Moves) {
   EXPECT_EQ(second.graph().nodes().size(), 2u);
 }
 
+TEST(Session, OperatorsReachTheHost) {
+  TestRegistry registry;
+  registry.add("AddToHost", {same_as_first, [](const RunContext& context, std::span<const ConstTensorView> in,
+                                               std::span<const TensorView> out) {
+                               if (context.host != nullptr) *static_cast<float*>(context.host) += in[0].as<float>()[0];
+                               copy_elements(in[0], out[0]);
+                             }});
+  Graph graph;
+  graph.add_output("y", graph.add_node("AddToHost", "add", {graph.add_input("x", DataType::kF32, {"n"})}));
+  const Session session(std::move(graph), registry.get());
+  const std::vector<float> x = {2};
+  const std::vector<ConstTensorView> in = {input_of(x)};
+  const std::vector<NamedInput> named = {{"x", in[0]}};
+  float first = 0, second = 0;
+  session.run(in, Threads::serial(), nullptr, &first);
+  session.run(named, Threads::serial(), nullptr, &second);
+  session.run(named, Threads::serial(), nullptr, &second);
+  session.run(in, Threads::serial());
+  EXPECT_EQ(first, 2);
+  EXPECT_EQ(second, 4);
+}
+
 TEST(Session, EmptyTensors) {
   TestRegistry registry;
   const Session session(triple_graph(), registry.get());
