@@ -13,6 +13,8 @@ void register_core();
 void register_head_sweep();
 void register_decode();
 void register_cached();
+void register_append();
+void register_packed();
 void register_small();
 void register_fused();
 void register_growth();
@@ -33,6 +35,8 @@ int main(int argc, char** argv) {
   perf::register_head_sweep();
   perf::register_decode();
   perf::register_cached();
+  perf::register_append();
+  perf::register_packed();
   perf::register_small();
   perf::register_fused();
   perf::register_growth();
