@@ -210,7 +210,54 @@ HWY_INLINE void ForEachPanel(const PackedGemmOf<W, X>& g, Fn fn) {
   }
 }
 
-inline void MultiplyPacked(const PackedGemm& g) {
+/// Panels that are read side by side for a row or two: one stream is bound by the misses that its prefetcher keeps in
+/// flight, at about half of the bandwidth of four.
+inline constexpr std::int64_t kStreams = 4;
+
+/// kStreams full panels from `column` on. The sums are those of GemmTile, in its order.
+template <int kRows, class W, class X>
+HWY_INLINE void GemmStreams(const PackedGemmOf<W, X>& g, const W* HWY_RESTRICT panel, std::int64_t column) {
+  constexpr std::int64_t kWidth = kTileVectors * hn::MaxLanes(TileTag());
+  const std::int64_t stream = kWidth * g.depth;
+  HWY_ALIGN float sums[kStreams][kRows * kWidth];
+  Tile<kRows, kTileVectors> t0, t1, t2, t3;
+  const auto for_each = [&](auto fn) HWY_ATTR { fn(0, t0), fn(1, t1), fn(2, t2), fn(3, t3); };
+  std::int64_t k = 0;
+  do {
+    const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
+    const bool first = k == 0;
+    for_each([](int, auto& tile) HWY_ATTR { tile.Clear(); });
+    for (; k < end; ++k, panel += kWidth) {
+      const auto x = [&](int r) HWY_ATTR { return widen(g.x[r * g.x_stride + k]); };
+      GemmStep(t0, panel, x);
+      GemmStep(t1, panel + stream, x);
+      GemmStep(t2, panel + 2 * stream, x);
+      GemmStep(t3, panel + 3 * stream, x);
+    }
+    if (!first) for_each([&](int i, auto& tile) HWY_ATTR { AddSums(tile, sums[i]); });
+    if (k < g.depth) for_each([&](int i, auto& tile) HWY_ATTR { KeepSums(tile, sums[i]); });
+  } while (k < g.depth);
+  for_each([&](int i, auto& tile) HWY_ATTR { FinishTile(tile, g, 0, column + i * kWidth); });
+}
+
+/// One row, and two where there are 32 registers: multiplies the columns that make kStreams full panels, and returns
+/// what is left of the product.
+template <class W, class X>
+inline PackedGemmOf<W, X> MultiplyStreams(PackedGemmOf<W, X> g) {
+  constexpr std::int64_t kColumns = kStreams * kTileVectors * hn::MaxLanes(TileTag());
+  const std::int64_t most = TileRows(kTileVectors) == 8 ? 2 : 1;
+  if (g.rows == 0 || g.rows > most || g.depth == 0) return g;
+  for (; g.columns >= kColumns; g.columns -= kColumns) {
+    g.rows == 1 ? GemmStreams<1>(g, g.weight, 0) : GemmStreams<2>(g, g.weight, 0);
+    g.weight += kColumns * g.depth;
+    g.bias = g.bias != nullptr ? g.bias + kColumns : nullptr;
+    g.y += kColumns;
+  }
+  return g;
+}
+
+inline void MultiplyPacked(const PackedGemm& whole) {
+  const PackedGemm g = MultiplyStreams(whole);
   GemmSlice slice{0, 0};
   do {
     slice = {slice.end, std::min(slice.end + kGemmSlice, g.depth)};

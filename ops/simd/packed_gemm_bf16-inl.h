@@ -132,7 +132,8 @@ void MultiplyManyBf16(const PackedGemmOf<BFloat16, X>& g) {
 }
 
 template <class X>
-void MultiplyPackedBf16(const PackedGemmOf<BFloat16, X>& g) {
+void MultiplyPackedBf16(const PackedGemmOf<BFloat16, X>& whole) {
+  const PackedGemmOf<BFloat16, X> g = MultiplyStreams(whole);
   if (g.rows <= kFewGemmRows) return MultiplyFewBf16(g);
   MultiplyManyBf16(g);
 }
