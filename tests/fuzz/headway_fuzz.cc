@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/fuzz/drive_attention.h"
+#include "tests/fuzz/drive_c_api.h"
 #include "tests/fuzz/drive_file.h"
 #include "tests/fuzz/drive_manifest.h"
 #include "tests/fuzz/drive_model.h"
@@ -77,7 +78,7 @@ class Cases {
     Dice dice(n);
     if (const auto kind = kMadeFiles.find(mode_); kind != kMadeFiles.end()) return make_file(kind->second, &dice).bytes;
     if (mode_ == "manifests") return make_manifest(&dice).text;
-    if (mode_ == "attention") throw CLI::ValidationError("--write", "attention has no bytes");
+    if (mode_ == "attention" || mode_ == "c_api") throw CLI::ValidationError("--write", mode_ + " has no bytes");
     if (mode_ == "graphs") return make_model(&dice, {max_steps}).SerializeAsString();
     if (mode_ == "spoiled") {
       onnx::ModelProto model = make_model(&dice, {max_steps});
@@ -99,6 +100,10 @@ class Cases {
     bool refused = false;
     if (mode_ == "attention") {
       const AttentionFinding found = drive_attention(n);
+      return {found.kind, found.finding};
+    }
+    if (mode_ == "c_api") {
+      const CFinding found = drive_c_api(&dice);
       return {found.kind, found.finding};
     }
     if (mode_ == "manifests") {
@@ -176,6 +181,7 @@ int main(int argc, char** argv) {
       {"npy", "small .npy files, the same"},
       {"tensors", "small .pb files of one tensor, the same"},
       {"manifests", "folders of cases for conformance, their JSON right or wrong"},
+      {"c_api", "calls of the C API, right or with fields that are not what they should be"},
       {"attention",
        "problems at random on every implementation and SIMD target, on one and two threads, against the "
        "double reference"}};

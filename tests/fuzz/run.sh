@@ -15,7 +15,7 @@ corpora=(--corpus tests/fixtures --corpus tests/fuzz/corpus)
 for corpus in "${@:3}"; do corpora+=(--corpus "$corpus"); done
 
 status=0
-modes=(graphs spoiled models files safetensors npy tensors manifests attention)
+modes=(graphs spoiled models files safetensors npy tensors manifests attention c_api)
 for mode in "${modes[@]}"; do
   arguments=()
   if [[ $mode == models || $mode == files ]]; then arguments=("${corpora[@]}"); fi
