@@ -1,7 +1,6 @@
 // headway view: one page on which a person looks at the heads of a layer or a model.
 #include <CLI/CLI.hpp>
 
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -23,15 +22,6 @@ struct ViewOptions {
   HeadSourceOptions source;
   std::string out_path;
 };
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm date{};
-  gmtime_r(&now, &date);
-  char text[32];
-  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d", &date);
-  return {text, length};
-}
 
 int run(const ViewOptions& options) {
   check_outputs({options.out_path}, files_read(options.source));

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <unistd.h>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "headway/build_info.h"
@@ -30,6 +31,15 @@ nlohmann::json to_json(const Machine& machine, double fma_peak_flops) {
           {"onednn", machine.onednn},
           {"highway", machine.highway},
           {"fma_peak_gflops", fma_peak_flops * 1e-9}};
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm date{};
+  gmtime_r(&now, &date);
+  char text[32];
+  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d", &date);
+  return {text, length};
 }
 
 std::size_t physical_memory_bytes() {

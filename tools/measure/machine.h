@@ -28,6 +28,8 @@ Machine describe_machine(const Threads& threads);
 std::string text(const Machine& machine);
 /// With `fma_peak_flops` as fma_peak_gflops.
 nlohmann::json to_json(const Machine& machine, double fma_peak_flops);
+/// The date of a report, "2026-01-31", in UTC.
+std::string today();
 /// Bytes of memory that the machine has; 0 when unknown.
 std::size_t physical_memory_bytes();
 

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <utility>
 
+#include "headway/version.h"
 #include "runtime/base/check.h"
 #include "tools/command/output.h"
 #include "tools/measure/peak/peak.h"
@@ -74,12 +76,21 @@ SweepRow inspect(const LayerSizes& sizes, std::int64_t heads, PlannedLayer* plan
   return row;
 }
 
-struct Timed {
-  double seconds;     // of one run
-  double peak_flops;  // around the runs
-};
+/// Where the time of one run goes: of three, the one whose time is the median.
+std::vector<SweepPhase> profiled_phases(PlannedLayer* plan, const Threads& threads) {
+  std::vector<std::pair<double, std::vector<SweepPhase>>> runs;
+  for (int i = 0; i < 3; ++i) {
+    Profiler profiler({threads.workers(), 0});
+    const Clock::time_point begin = Clock::now();
+    plan->run(&profiler);
+    runs.push_back({seconds_since(begin), {}});
+    for (const Profiler::Row& zone : profiler.rows()) runs.back().second.push_back({zone.name, zone.seconds});
+  }
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return runs[1].second;
+}
 
-Timed timed_run(PlannedLayer* plan, const Threads& threads) {
+SweepRound timed_run(PlannedLayer* plan, const Threads& threads) {
   const Clock::time_point warm = Clock::now();
   plan->run();
   const double once = std::max(seconds_since(warm), 1e-7);
@@ -99,12 +110,28 @@ double median(std::vector<double> values) {
   return n == 0 ? 0 : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
+/// Median, spread and share of the peak, of the rounds.
+void summarise(SweepRow* row) {
+  std::vector<double> seconds, shares;
+  for (const SweepRound& round : row->rounds) {
+    seconds.push_back(round.seconds);
+    shares.push_back(static_cast<double>(row->flops_nominal) / round.seconds / round.peak_flops);
+  }
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  row->seconds_spread = *most - *least;
+  row->seconds_median = median(seconds);
+  row->peak_share = median(shares);
+}
+
 Sweep measure_sweep(const LayerSizes& sizes, int rounds, const Execution& execution) {
   require_memory(sizes);
   Sweep sweep;
   sweep.sizes = sizes;
   sweep.rounds = rounds;
   sweep.machine = describe_machine(execution.threads);
+  sweep.date = today();
+  sweep.version = version();
+  sweep.name = "this sweep";
 
   const RandomLayer random(sizes);
   Plans plans(sizes, random, execution);
@@ -113,22 +140,17 @@ Sweep measure_sweep(const LayerSizes& sizes, int rounds, const Execution& execut
     sweep.rows.push_back(inspect(sizes, sizes.heads[i], &plans.get(i), random, execution));
   }
 
-  std::vector<std::vector<double>> seconds(sizes.heads.size()), shares(sizes.heads.size());
   std::vector<double> peaks;
   for (int round = 0; round < rounds; ++round) {
     print(stderr, "round {} of {}\n", round + 1, rounds);
     for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
-      const Timed timed = timed_run(&plans.get(i), execution.threads);
-      peaks.push_back(timed.peak_flops);
-      seconds[i].push_back(timed.seconds);
-      shares[i].push_back(static_cast<double>(sweep.rows[i].flops_nominal) / timed.seconds / timed.peak_flops);
+      sweep.rows[i].rounds.push_back(timed_run(&plans.get(i), execution.threads));
+      peaks.push_back(sweep.rows[i].rounds.back().peak_flops);
     }
   }
   for (std::size_t i = 0; i < sizes.heads.size(); ++i) {
-    const auto [least, most] = std::minmax_element(seconds[i].begin(), seconds[i].end());
-    sweep.rows[i].seconds_median = median(seconds[i]);
-    sweep.rows[i].seconds_spread = *most - *least;
-    sweep.rows[i].peak_share = median(shares[i]);
+    sweep.rows[i].phases = profiled_phases(&plans.get(i), execution.threads);
+    summarise(&sweep.rows[i]);
   }
   sweep.fma_peak_flops = median(peaks);
   return sweep;

@@ -91,6 +91,12 @@ nlohmann::json sweep_json(const Sweep& sweep) {
   double slowest = 0;
   for (const SweepRow& row : sweep.rows) {
     slowest = std::max(slowest, row.seconds_median);
+    nlohmann::json seconds = nlohmann::json::array(), peaks = seconds, phases = seconds;
+    for (const SweepRound& round : row.rounds) {
+      seconds.push_back(round.seconds);
+      peaks.push_back(round.peak_flops * 1e-9);
+    }
+    for (const SweepPhase& phase : row.phases) phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
     rows.push_back({{"heads", row.heads},
                     {"head_dim", row.head_dim},
                     {"parameters", row.parameters},
@@ -99,6 +105,9 @@ nlohmann::json sweep_json(const Sweep& sweep) {
                     {"exps", row.exps},
                     {"seconds_median", row.seconds_median},
                     {"seconds_spread", row.seconds_spread},
+                    {"round_seconds", seconds},
+                    {"round_peak_gflops", peaks},
+                    {"phases", phases},
                     {"gflops", row.flops_per_second() * 1e-9},
                     {"peak_percent", 100 * row.peak_share},
                     {"implementation", row.implementation},
@@ -108,7 +117,9 @@ nlohmann::json sweep_json(const Sweep& sweep) {
   nlohmann::json config = to_json(sweep.sizes);
   config["threads"] = sweep.machine.threads;
   config["rounds"] = sweep.rounds;
-  return {{"machine", to_json(sweep.machine, sweep.fma_peak_flops)},
+  return {{"version", sweep.version},
+          {"date", sweep.date},
+          {"machine", to_json(sweep.machine, sweep.fma_peak_flops)},
           {"config", config},
           {"rows", rows},
           {"verdict",

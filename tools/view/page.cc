@@ -54,7 +54,7 @@ void add_elements(const std::vector<PageData>& data, std::string* out) {
 
 std::string page(const PageParts& parts) {
   std::string out;
-  std::string_view rest = page_file("page.html");
+  std::string_view rest = page_file(parts.file);
   // <!--name--> stands for what is put in its place; other comments stay.
   while (!rest.empty()) {
     const std::size_t begin = rest.find("<!--"), end = rest.find("-->", begin);

@@ -1,4 +1,4 @@
-// The page: HTML, style and script as the files of page/ have them, with the data in between. Knows no attention.
+// A page: HTML, style and script as the files of page/ have them, with the data in between. Knows no attention.
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ struct PageData {
 /// A whole HTML file that asks for nothing. `json` is what the page shows, as one object. It is there before the page
 /// starts, and so is what is small; what is large follows, and is parsed while the page is already in use.
 struct PageParts {
+  std::string file = "page.html";  ///< of page/
   std::string title;
   std::string json;
   std::vector<PageData> small;

@@ -324,7 +324,8 @@ class Test:
         self.expect(self.state()["head"] == most, "a click on a line does not open its head")
 
 
-def main():
+def main(kind=Test):
+    """Uses the page of the command line with a test of that kind, at both widths and in both themes."""
     program = os.environ.get("BROWSER_PROGRAM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not program:
         print(f"no browser: none of {', '.join(BROWSERS)} is installed")
@@ -338,7 +339,7 @@ def main():
             print(f"{program} does not start here: {error}")
             return NO_BROWSER
         try:
-            test = Test(browser, page, expected, pictures)
+            test = kind(browser, page, expected, pictures)
             for width, height in WIDTHS:
                 for theme in ("light", "dark"):
                     test.use(width, height, theme)
