@@ -222,9 +222,9 @@ void PackedMatmul::Impl::multiply_by(const PackedWeight& w, const PackedMatmulAr
 }
 
 void PackedMatmul::Impl::run_tile(const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region) const {
-  const auto [row, rows, column, columns] = tile;
+  const std::int64_t rows = tile.rows, columns = tile.columns;
   const auto at = [&](const auto& view, std::int64_t r) {
-    return view.data + ((row + r) * view.strides[0] + column) * static_cast<std::int64_t>(sizeof(float));
+    return view.data + ((tile.row + r) * view.strides[0] + tile.column) * static_cast<std::int64_t>(sizeof(float));
   };
   // The residual may be out, which the sums of a deep product pass through.
   float* const gates = gate_tile.in(region);
