@@ -2,7 +2,8 @@
 # Installs the Debian or Ubuntu packages that a build from source needs, and only those that are missing: a machine that
 # has them all is never asked for rights or for a network. With --ci also what only .ci/run needs: the format check's
 # release of clang-format, clang with its OpenMP and its sanitizers, and a browser; with --python, or --ci, what the
-# Python package of tools/python needs before pip does the rest. Knows nothing of the build itself.
+# Python package of tools/python needs before pip does the rest; with --web only what tools/web.sh needs. Knows nothing
+# of the build itself.
 set -euo pipefail
 ci=false
 python=false
@@ -68,6 +69,7 @@ clang_release() {
   compgen -c clang++- | sed -nE 's/^clang\+\+-([0-9]+)$/\1/p' | sort -n | tail -n 1
 }
 
+if [[ ${1:-} == --web ]]; then packages=(cmake ninja-build libhwy-dev python3 emscripten); fi
 if $python || $ci; then packages+=(python3-dev python3-venv); fi
 install "${packages[@]}"
 if $ci; then

@@ -33,9 +33,12 @@ function barsElement(layer, row, most) {
   return canvas;
 }
 
+// A layer that is alone on its page has no number.
+const headName = (layer, head) => layer.index === null ? `head ${head}` : `layer ${layer.index}, head ${head}`;
+
 function rowSentence(layer, head, query, row, figures) {
   const largest = figures.order.slice(0, 3).map((j) => `${layer.keyToken(j)} ${row.p[j].toFixed(3)}`);
-  return `Layer ${layer.index}, head ${head}, query ${query} ${layer.queryToken(query)}: ${largest.join(", ")}`;
+  return `${headName(layer, head).replace(/^./, (c) => c.toUpperCase())}, query ${query} ${layer.queryToken(query)}: ${largest.join(", ")}`;
 }
 
 function rowElement({layer, head, query, title, compared}) {
@@ -44,7 +47,7 @@ function rowElement({layer, head, query, title, compared}) {
   const copy = element("button", {type: "button"}, "copy CSV");
   copy.onclick = () => navigator.clipboard?.writeText(rowCsv(layer, row));
   box.append(element("header", {}, element("h2", {},
-    `${title} ${query}: \u201c${layer.queryToken(query)}\u201d, layer ${layer.index}, head ${head}`), copy));
+    `${title} ${query}: \u201c${layer.queryToken(query)}\u201d, ${headName(layer, head)}`), copy));
   const hidden = row.hidden.reduce((a, b) => a + b, 0);
   const facts = element("div", {class: "figures"});
   const fact = (name, value) => facts.append(element("span", {}, `${name} `, element("b", {}, value)));
