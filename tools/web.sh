@@ -13,16 +13,22 @@ out=$(realpath -m -- "${1:-$root/build/web/headway_live.html}")
 [[ ! -d $out ]] || die "$out is a folder, expected a file to write"
 cd "$root"
 
-tools/install_packages.sh --web >&2
-command -v em++ >/dev/null || die "no em++ here; install Emscripten 3.1.6 or later"
-# Emscripten finds its scripts' modules where Debian's own node would look; another node is told.
-if [[ -d /usr/share/nodejs ]]; then export NODE_PATH=/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}; fi
-
 # Highway's headers alone: the compiler must not see what else lies beside them.
 hwy=${HEADWAY_HWY_INCLUDE:-/usr/include}
+missing=false
+for program in cmake python3 em++; do command -v "$program" >/dev/null || missing=true; done
+if $missing || [[ ! -f $hwy/hwy/highway.h ]]; then tools/install_packages.sh --web >&2; fi
+command -v em++ >/dev/null || die "no em++ here; install Emscripten 3.1.6 or later"
 [[ -f $hwy/hwy/highway.h ]] || die "no hwy/highway.h in $hwy; HEADWAY_HWY_INCLUDE names the folder that has it"
 mkdir -p build/web/include
+if command -v flock >/dev/null; then
+  exec 9>build/web/lock  # one build at a time
+  flock 9
+fi
 ln -sfn "$hwy/hwy" build/web/include/hwy
+
+# Emscripten finds its scripts' modules where Debian's own node would look; another node is told.
+if [[ -d /usr/share/nodejs ]]; then export NODE_PATH=/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}; fi
 
 log=build/web/build.log
 echo "compiling the kernels, about a minute and a half; what the compiler says goes to $log" >&2

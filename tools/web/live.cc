@@ -1,5 +1,5 @@
-// What the live page calls: one layer in three steps whose inputs and results stay in memory that JavaScript looks into.
-// The projections are the packed product, the heads are strided views of its result. Knows nothing of the page.
+// What the live page calls: one layer in three steps whose inputs and results stay in memory that JavaScript looks
+// into. The projections are the packed product, the heads are strided views of its result. Knows nothing of the page.
 //
 // Letters: S tokens, E width, h heads, D = E / h.
 #include <exception>
@@ -23,8 +23,9 @@ enum Buffer { kX, kInWeight, kInBias, kOutWeight, kOutBias, kQkv, kContext, kOut
 class Layer {
  public:
   Layer(std::int64_t tokens, std::int64_t width) : tokens_(tokens), width_(width) {
-    const Dims dims[kBuffers] = {{tokens, width},     {3 * width, width}, {3 * width},     {width, width}, {width},
-                                 {tokens, 3 * width}, {tokens, width},    {tokens, width}, {0}};
+    const Dims dims[kBuffers] = {
+        {tokens, width}, {3 * width, width}, {3 * width}, {width, width}, {width}, {tokens, 3 * width},
+        {tokens, width}, {tokens, width},    {0}};
     for (int b = 0; b < kBuffers; ++b) buffers_[b] = Tensor(DataType::kF32, dims[b]);
   }
 
@@ -32,8 +33,7 @@ class Layer {
 
   /// Packs the weights as they are now. Needed once, whatever the number of heads.
   void pack() {
-    in_.emplace(PackedMatmulSpec{3 * width_, width_},
-                PackedMatmulWeights{view(kInWeight), view(kInBias), {}, {}});
+    in_.emplace(PackedMatmulSpec{3 * width_, width_}, PackedMatmulWeights{view(kInWeight), view(kInBias), {}, {}});
     out_.emplace(PackedMatmulSpec{width_, width_}, PackedMatmulWeights{view(kOutWeight), view(kOutBias), {}, {}});
     book(in_->workspace_bytes(1));
     book(out_->workspace_bytes(1));

@@ -1,7 +1,8 @@
 // What the build for WebAssembly has in place of oneDNN, of threads and of Highway's library: a single thread, and a
 // single SIMD target that was chosen when it was compiled.
+#include <cstdint>
+
 #include "headway/threads.h"
-#include "hwy/targets.h"
 #include "ops/attention/implementation.h"
 #include "ops/matmul/onednn_bf16_check.h"
 #include "runtime/base/check.h"
@@ -22,10 +23,11 @@ void Threads::run(std::int64_t tasks, TaskFunction fn, void* context) const {
 
 }  // namespace headway
 
+// Declared as Highway's headers do: which targets the CPU has. Those that were compiled are one.
 namespace hwy {
 
-int64_t SupportedTargets() { return HWY_STATIC_TARGET; }
-void DisableTargets(int64_t) {}
-void Abort(const char*, int, const char*, ...) { __builtin_trap(); }
+std::int64_t SupportedTargets() { return ~std::int64_t{0}; }
+void DisableTargets(std::int64_t) {}
+[[noreturn]] void Abort(const char*, int, const char*, ...) { __builtin_trap(); }
 
 }  // namespace hwy

@@ -25,7 +25,7 @@ function fillCosts(table, state, heads, milliseconds) {
     element("tr", {}, element("th", {}, "cost"), element("th", {}, `h = ${state.h}`), element("th", {}, "to h = 1"), element("th", {})),
     line("parameters", "parameters"), line("flops, four products", "projection_flops"),
     line("flops, scores and mixing", "attention_flops"), line("exponentials", "exps"),
-    element("tr", {}, element("td", {}, "this pass, here"), element("td", {}, `${milliseconds.toFixed(1)} ms`), element("td", {}), element("td", {})));
+    element("tr", {}, element("td", {}, "this pass, here"), element("td", {}, milliseconds === null ? "\u2026" : `${milliseconds.toFixed(2)} ms`), element("td", {}), element("td", {})));
 }
 
 // The numbers inside of the story.

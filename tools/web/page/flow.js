@@ -50,7 +50,8 @@ function fillFlow(flow, {layer, heads, colours, logarithmic, onHead}) {
   const {S, E, h} = layer, D = E / h;
   const blocks = Object.fromEntries(["x", "q", "k", "v", "concat", "out"].map((name) => [name, blockElement(name, `${S} \u00d7 ${E}`)]));
   const maps = element("div", {id: "maps", role: "group", "aria-label": "Heads"});
-  maps.style.setProperty("--columns", h > 32 ? 16 : h > 3 ? Math.min(h, 8) : 4);
+  const rows = Math.ceil(h / (h > 32 ? 16 : 8));
+  maps.style.setProperty("--columns", Math.max(Math.ceil(h / rows), 4));
   for (let head = 0; head < h; ++head) {
     const canvas = element("canvas");
     canvas.width = canvas.height = S;
