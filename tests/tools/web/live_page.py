@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""live_page.py PAGE FOLDER [SCREENSHOTS]: opens the live page in a headless browser and uses it; writes the layers that
+it computed into FOLDER, with layers.json saying which. Exit codes as view/browser.py, whose browser this is.
+"""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "view"))
+import browser as driver  # noqa: E402
+import layers  # noqa: E402
+
+# As the hash of the address has them; between them h, widths that are no multiple of a vector's, causality, both weights.
+LAYERS = ["E=256&S=13&h=8", "E=256&S=13&h=64&causal=1", "E=16&S=1&h=1", "E=192&S=64&h=3&causal=1", "E=384&S=31&h=16&seed=7",
+          "weights=trained&sentence=2&h=12", "weights=trained&sentence=1&h=64"]
+ARRAYS = ["x", "inWeight", "inBias", "outWeight", "outBias", "out", "probabilities"]
+
+
+class LiveTest(driver.Test):
+    def probabilities(self, head, row):
+        return self.browser.run(f"Array.from(headway.now.layer.view('probabilities')).slice("
+                                f"({head} * headway.state.S + {row}) * headway.state.S, ({head} * headway.state.S + {row} + 1) * headway.state.S)")
+
+    def json(self):
+        return json.loads(self.browser.run("document.getElementById('headway-live').textContent"))
+
+    def state(self):
+        return self.browser.run("({...headway.state})")
+
+    def check_row(self, row):
+        state = self.state()
+        self.expect(state["row"] == row, f"row {state['row']} is chosen, expected {row}")
+        exact = self.probabilities(state["head"], row)
+        shown = self.browser.run("""[...document.querySelectorAll("#row .largest tr")].map(
+            (tr) => [Number(tr.dataset.key), Number(tr.querySelector(".p").textContent)])""")
+        self.expect(len(shown) == min(5, len(exact)), f"{len(shown)} keys are listed of {len(exact)}")
+        for (key, p), largest in zip(shown, sorted(exact, reverse=True)):
+            self.expect(abs(p - exact[key]) <= 1e-6 and abs(p - largest) <= 1e-6, f"row {row} key {key} shows {p}, is {exact[key]}")
+        self.expect(abs(sum(exact) - 1) < 1e-5, f"row {row} adds up to {sum(exact)}")
+        live = self.browser.run("document.getElementById('live').textContent")
+        self.expect(f"ead {state['head']}, query {row} " in live, f"is read as '{live}'")
+
+    def slide(self, name, value):
+        self.browser.run(f"(() => {{ const s = document.getElementById('{name}'); s.value = {value}; s.dispatchEvent(new Event('input')); }})()")
+        self.settle()
+
+    def check_quiet(self):
+        own = [e for e in self.browser.events if e.get("method") == "Network.requestWillBeSent" and
+               e["params"]["request"]["url"].startswith("blob:")]  # the worker's source, which is this page's
+        self.browser.events = [e for e in self.browser.events if e not in own]
+        super().check_quiet()
+
+    def check_costs(self):
+        """Parameters and flops as they are for E and S, whatever h is; exps that follow it; blocks cut in h."""
+        state, costs = self.state(), self.json()["costs"]
+        E, S, h = state["E"], state["S"], state["h"]
+        expected = {"parameters": 4 * E * E + 4 * E, "projection_flops": 8 * S * E * E, "attention_flops": 4 * S * S * E, "exps": h * S * S}
+        self.expect(costs == expected, f"costs are {costs}, expected {expected}")
+        shown = self.browser.run("""Object.fromEntries([...document.querySelectorAll("#costs [data-cost]")].map(
+            (tr) => [tr.dataset.cost, Number(tr.cells[1].textContent.replace(/\\D/g, ""))]))""")
+        self.expect(shown == expected, f"the table shows {shown}, expected {expected}")
+        strips = self.browser.run("[...document.querySelectorAll('.strips')].map((box) => [box.dataset.block, box.children.length])")
+        cut = {"q", "k", "v", "concat"}
+        self.expect(all(n == (h if name in cut else 0) for name, n in strips) and len(strips) == 6, f"blocks are cut into {strips}")
+        captions = self.browser.run("[...document.querySelectorAll('#flow figcaption')].map((c) => c.textContent)")
+        self.expect(all(f"[{S} × {E}]" in caption for caption in captions), f"blocks are {captions}, expected {S} × {E}")
+        self.expect(self.browser.run("document.querySelectorAll('#maps button').length") == h, "there is not a map for each head")
+        self.expect(self.browser.run("document.getElementById('D-shown').textContent") == str(E // h), "D is not E / h")
+
+    def use(self, width, height, theme):
+        self.where = f"{width} pixels, {theme}"
+        self.browser.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1 if width > 600 else 2,
+                          mobile=False)
+        self.browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+        seconds = self.open()
+        print(f"{self.where}: opened in {seconds:.2f} s, {pathlib.Path(self.page).stat().st_size / 1e6:.1f} MB")
+        self.expect(self.browser.run("document.documentElement.dataset.theme") == theme, "is not in that theme")
+        self.check_costs()
+        self.hover(4, 2)
+        self.check_row(4)
+        self.key("ArrowDown")
+        self.check_row(5)
+        self.key("ArrowRight")
+        self.expect(self.state()["head"] == 1, "the right arrow does not go to head 1")
+        self.check_row(5)
+        self.browser.run("document.querySelectorAll('#maps button')[7].click()")
+        self.settle()
+        self.expect(self.state()["head"] == 7, "a click on the last head does not choose it")
+        self.check_row(5)
+        before = self.json()["costs"]
+        self.key("]")
+        self.expect(self.state()["h"] == 16, "] does not go to 16 heads")
+        self.check_costs()
+        after = self.json()["costs"]
+        self.expect([after[n] == before[n] for n in before] == [True, True, True, False], f"costs went from {before} to {after}")
+        self.slide("E", 2)
+        self.slide("S", 20)
+        self.slide("h", 0)
+        self.expect([self.state()[n] for n in ("E", "S", "h")] == [64, 20, 1], f"sliders give {self.state()}")
+        self.check_costs()
+        self.browser.run("(() => { const t = document.getElementById('text'); t.value = 'a b, a <b>'; t.dispatchEvent(new Event('input')); })()")
+        self.settle()
+        self.expect(self.json()["tokens"] == ["a", "b", ",", "a", "<", "b", ">"], f"tokens are {self.json()['tokens']}")
+        self.key("c")
+        self.key("ArrowDown")
+        self.key("l")
+        self.check_layout()
+        chosen, hash_ = self.state(), self.browser.run("location.hash")
+        self.check_quiet()
+        self.open(hash_)
+        self.expect(self.state() == chosen, f"{hash_} shows {self.state()}, expected {chosen}")
+        self.open("#E=7&h=5")
+        complaint = self.browser.run("document.getElementById('complaint').textContent")
+        self.expect("E is '7'" in complaint and "h is '5'" in complaint, f"of a wrong address it says '{complaint}'")
+        self.check_quiet()
+        self.open("#weights=trained&sentence=1&row=2&head=2" if theme == "dark" else "#row=4")
+        self.check_costs()
+        self.check_layout()
+        if width > 600 and theme == "light":
+            self.measure()
+        self.picture(f"live-{width}-{theme}")
+        self.check_quiet()
+
+    def measure(self):
+        """The sweep and the comparison, small: they end and hold numbers that can be. How fast is not for a test to say."""
+        self.browser.run("document.getElementById('bench-E').value = 64; document.getElementById('bench-S').value = 64")
+        self.browser.run("headway.machine.sweep()")
+        self.browser.run("headway.machine.compare()")
+        results = self.json()
+        rows = results["sweep"]["rows"]
+        self.expect([row["h"] for row in rows] == [1, 2, 4, 8, 16, 32, 64], f"the sweep has {rows}")
+        self.expect(results["sweep"]["target"] == "WASM", f"the sweep's target is {results['sweep']['target']}")
+        for row in rows:
+            self.expect(row["exps"] == row["h"] * 4096 and row["flops"] == 8 * 64 ** 3 + 4 * 64 ** 3, f"{row} has other work")
+            self.expect(0 < row["total"]["min"] <= row["total"]["median"] <= row["total"]["max"], f"{row} has no such times")
+        self.expect(self.browser.run("document.querySelectorAll('#chart rect.attend').length") == 7, "the chart has not 7 bars")
+        self.expect("Matrix work is the same" in self.browser.run("document.getElementById('verdict').textContent"), "no verdict")
+        ways = {row["way"]: row for row in results["compare"]["rows"]}
+        self.expect(set(ways) == {"simd", "scalar", "plain"}, f"{set(ways)} were compared")
+        for row in ways.values():
+            self.expect(row["apart"] <= 1e-5, f"{row['name']} is {row['apart']} from plain JavaScript")
+        self.browser.run("headway.machine.sweep(); document.getElementById('stop').click()")
+        self.expect(not self.browser.run("document.getElementById('sweep').disabled"), "a stopped sweep goes on")
+
+    def write_layers(self, folder):
+        self.where = "layers"
+        written = []
+        for number, hash_ in enumerate(LAYERS):
+            self.open(f"#{hash_}")
+            complaint = self.browser.run("document.getElementById('complaint').textContent")
+            self.expect(complaint == "", f"#{hash_}: {complaint}")
+            encoded = self.browser.run(f"""Object.fromEntries({json.dumps(ARRAYS)}.map((name) => {{
+                const values = headway.now.layer.view(name), bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+                let text = "";
+                for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+                return [name, btoa(text)];
+            }}))""")
+            state = self.state()
+            layers.save_layer(folder, f"layer-{number}", state["E"], state["S"], state["h"], {n: base64.b64decode(t) for n, t in encoded.items()})
+            written.append({"name": f"layer-{number}", "hash": hash_, "heads": state["h"], "causal": state["causal"]})
+        pathlib.Path(folder, "layers.json").write_text(json.dumps(written))
+
+
+def main():
+    program = os.environ.get("BROWSER_PROGRAM") or next(filter(None, map(shutil.which, driver.BROWSERS)), None)
+    if not program:
+        print(f"no browser: none of {', '.join(driver.BROWSERS)} is installed")
+        return driver.NO_BROWSER
+    page, folder = sys.argv[1:3]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        try:
+            browser = driver.Browser(program, profile)
+        except (RuntimeError, OSError) as error:
+            print(f"{program} does not start here: {error}")
+            return driver.NO_BROWSER
+        try:
+            test = LiveTest(browser, page, None, sys.argv[3] if len(sys.argv) > 3 else None)
+            test.write_layers(folder)
+            for width, height in driver.WIDTHS:
+                for theme in ("light", "dark"):
+                    test.use(width, height, theme)
+        finally:
+            browser.close()
+    for failure in test.failures[:20]:
+        print(failure)
+    return 1 if test.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
