@@ -31,7 +31,7 @@ ln -sfn "$hwy/hwy" build/web/include/hwy
 if [[ -d /usr/share/nodejs ]]; then export NODE_PATH=/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}; fi
 
 log=build/web/build.log
-echo "compiling the kernels, about a minute and a half; what the compiler says goes to $log" >&2
+echo "compiling the kernels, a minute or two the first time; what the compiler says goes to $log" >&2
 generator=()
 if command -v ninja >/dev/null && [[ ! -f build/web/wasm/CMakeCache.txt ]]; then generator=(-G Ninja); fi
 if ! { emcmake cmake -S tools/web -B build/web/wasm ${generator[@]+"${generator[@]}"} \
