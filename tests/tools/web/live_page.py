@@ -41,12 +41,31 @@ class LiveTest(driver.Test):
         for (key, p), largest in zip(shown, sorted(exact, reverse=True)):
             self.expect(abs(p - exact[key]) <= 1e-6 and abs(p - largest) <= 1e-6, f"row {row} key {key} shows {p}, is {exact[key]}")
         self.expect(abs(sum(exact) - 1) < 1e-5, f"row {row} adds up to {sum(exact)}")
+        self.expect(self.json()["row"] == exact, f"row {row} of the page's JSON is not the layer's")
+        framed = self.browser.run("""[...document.querySelectorAll(".strips")].map((box) => [...box.children].findIndex(
+            (strip) => strip.hasAttribute("data-chosen")))""")
+        self.expect(framed.count(state["head"]) == 4, f"strips {framed} are framed, expected {state['head']} in q, k, v and concat")
         live = self.browser.run("document.getElementById('live').textContent")
         self.expect(f"ead {state['head']}, query {row} " in live, f"is read as '{live}'")
 
     def slide(self, name, value):
         self.browser.run(f"(() => {{ const s = document.getElementById('{name}'); s.value = {value}; s.dispatchEvent(new Event('input')); }})()")
         self.settle()
+
+    def touch(self, begin, end):
+        """From one cell (query, key) of the map to another."""
+        self.browser.run("document.getElementById('map').scrollIntoView({block: 'start'})")
+        points = [self.browser.run(f"""(() => {{
+            const box = headway.map.canvas.getBoundingClientRect(), g = headway.map.geometry();
+            return [box.left + g.left + {key + 0.5} * g.cellWidth, box.top + g.top + {query + 0.5} * g.cellHeight];
+        }})()""") for query, key in (begin, end)]
+        self.browser.send("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.browser.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=[dict(zip("xy", points[0]))])
+        if begin != end:
+            self.browser.send("Input.dispatchTouchEvent", type="touchMove", touchPoints=[dict(zip("xy", points[1]))])
+        self.browser.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.settle()
+        self.browser.send("Emulation.setTouchEmulationEnabled", enabled=False)
 
     def check_quiet(self):
         own = [e for e in self.browser.events if e.get("method") == "Network.requestWillBeSent" and
@@ -91,6 +110,12 @@ class LiveTest(driver.Test):
         self.settle()
         self.expect(self.state()["head"] == 7, "a click on the last head does not choose it")
         self.check_row(5)
+        if width < 600:
+            self.touch((2, 3), (2, 3))
+            self.check_row(2)
+            self.touch((2, 3), (2, 11))
+            self.expect(self.state()["head"] == 6, f"a swipe to the right goes to head {self.state()['head']}, expected 6")
+            self.check_row(2)
         before = self.json()["costs"]
         self.key("]")
         self.expect(self.state()["h"] == 16, "] does not go to 16 heads")

@@ -23,9 +23,9 @@ function fillCosts(table, state, heads, milliseconds) {
   };
   table.replaceChildren(
     element("tr", {}, element("th", {}, "cost"), element("th", {}, `h = ${state.h}`), element("th", {}, "to h = 1"), element("th", {})),
-    line("parameters", "parameters"), line("flops, four products", "projection_flops"),
-    line("flops, scores and mixing", "attention_flops"), line("exponentials", "exps"),
-    element("tr", {}, element("td", {}, "this pass, here"), element("td", {}, milliseconds === null ? "\u2026" : `${milliseconds.toFixed(2)} ms`), element("td", {}), element("td", {})));
+    line("parameters", "parameters"), line("flops, products", "projection_flops"),
+    line("flops, attention", "attention_flops"), line("exponentials", "exps"),
+    element("tr", {}, element("td", {}, "time, here"), element("td", {}, milliseconds === null ? "\u2026" : `${milliseconds.toFixed(2)} ms`), element("td", {}), element("td", {})));
 }
 
 // The numbers inside of the story.

@@ -23,13 +23,14 @@ function paintMagnitudes(canvas, values, S, E, stride, begin, colours) {
 
 function blockElement(name, dims) {
   const strips = element("div", {class: "strips", "data-block": name, "aria-hidden": "true"});
-  return element("figure", {class: "block"}, element("div", {class: "cells"}, element("canvas", {"aria-hidden": "true"}), strips),
+  const cells = name === "k" || name === "v" ? "cells" : "cells one-row-counts";
+  return element("figure", {class: "block"}, element("div", {class: cells}, element("canvas", {"aria-hidden": "true"}), strips),
                  element("figcaption", {}, element("b", {}, name), ` [${dims}]`));
 }
 
 const stepElement = (text) => element("div", {class: "step"}, text);
 
-// The strips of a block: as many as heads, the chosen one framed.
+// The strips of a block: as many as heads.
 function cutInStrips(box, h, onHead) {
   box.classList.toggle("fine", h > 16);
   box.replaceChildren(...Array.from({length: h}, (_, head) => {
@@ -39,7 +40,11 @@ function cutInStrips(box, h, onHead) {
   }));
 }
 
-function chooseStrips(flow, head) {
+// Frames the chosen head, and the row that is chosen, if one is.
+function choose(flow, {head, row, S}) {
+  flow.toggleAttribute("data-row", row !== null);
+  flow.style.setProperty("--row", row ?? 0);
+  flow.style.setProperty("--rows", S);
   for (const box of flow.querySelectorAll(".strips")) {
     [...box.children].forEach((strip, i) => strip.toggleAttribute("data-chosen", box.children.length > 1 && i === head));
   }

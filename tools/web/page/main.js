@@ -98,7 +98,8 @@ function drawRow() {
 // What the page shows, for whoever reads it by a program.
 function writeJson() {
   const {results} = machine, {theme: _, ...chosen} = state;
-  $("headway-live").textContent = JSON.stringify({...built, state: chosen, D: state.E / state.h, tokens: now.heads.query_tokens, costs: costsOf(state),
+  const row = state.row === null ? null : Array.from(now.heads.row(state.head, state.row).p);
+  $("headway-live").textContent = JSON.stringify({...built, state: chosen, D: state.E / state.h, tokens: now.heads.query_tokens, costs: costsOf(state), row,
                                                   milliseconds: now.milliseconds, target: engine.target, ...results}).replaceAll("<", "\\u003c");
 }
 
@@ -120,7 +121,7 @@ function update(change, all = false) {
     fillFlow($("flow"), {layer: now.layer, heads: now.heads, colours: colours[theme()], logarithmic: state.log, onHead: (head) => update({head})});
     drawLegend();
   }
-  chooseStrips($("flow"), state.head);
+  choose($("flow"), state);
   $("map-title").textContent = `Head ${state.head} of ${state.h}: columns ${state.head * state.E / state.h} to ${(state.head + 1) * state.E / state.h - 1}`;
   $("map").setAttribute("aria-label", `Probabilities of head ${state.head}. Up and down choose a row, whose numbers are read.`);
   if (anew || differs("row", "head")) drawRow();
