@@ -13,6 +13,7 @@ import pathlib
 import re
 import struct
 import sys
+import time
 
 
 def code(root, file, text, lines):
@@ -37,33 +38,40 @@ def tensors(path):
 
 
 def trained_layer(folder):
-    """What the page says of the layer, its weights in the order in which the page takes them, and its sentences' vectors."""
+    """What the page says of the layer; weights in the order in which the page takes them; of its sentences, without the
+    padding, the vectors and what torch makes of them in double precision."""
     about, tokens = (json.loads((folder / name).read_text()) for name in ("manifest.json", "tokens.json"))
     weights, (dims, x) = tensors(folder / "weights.safetensors"), tensors(folder / "input.safetensors")["query"]
+    _, out = tensors(folder / "expected.safetensors")["output"]
     names = ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
     row = 4 * dims[2]
-    rows = [x[row * dims[1] * n:][:row * len(words)] for n, words in enumerate(tokens["tokens"])]
-    info = {"E": about["embed_dim"], "heads": about["num_heads"], "source": about["source"], "license": about["license"],
-            "sentences": tokens["sentences"], "tokens": tokens["tokens"]}
-    return info, b"".join(weights[name][1] for name in names), b"".join(rows)
+
+    def unpadded(raw):
+        return b"".join(raw[row * dims[1] * n:][:row * len(words)] for n, words in enumerate(tokens["tokens"]))
+
+    info = {"E": about["embed_dim"], "heads": about["num_heads"], "source": about["source"],
+            "license": about["license"], "sentences": tokens["sentences"], "tokens": tokens["tokens"]}
+    packed = b"".join(weights[name][1] for name in names)
+    return info, {"trained-weights": packed, "trained-x": unpadded(x), "trained-out": unpadded(out)}
 
 
 def main():
     root, modules, out = map(pathlib.Path, sys.argv[1:4])
     page = root / "tools/web/page"
-    defines = dict(re.findall(r"define HEADWAY_VERSION_(\w+) (\d+)$", (root / "runtime/include/headway/version.h").read_text(), re.M))
-    trained, weights, x = trained_layer(root / "tests/fixtures/minilm_layer0")
+    version = (root / "runtime/include/headway/version.h").read_text()
+    defines = dict(re.findall(r"define HEADWAY_VERSION_(\w+) (\d+)$", version, re.M))
+    trained, arrays = trained_layer(root / "tests/fixtures/minilm_layer0")
     # Reproducible where SOURCE_DATE_EPOCH is set.
-    stamp = os.environ.get("SOURCE_DATE_EPOCH")
-    now = datetime.datetime.fromtimestamp(int(stamp), datetime.timezone.utc) if stamp else datetime.datetime.now(datetime.timezone.utc)
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    now = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     built = {
         "version": ".".join(defines[part] for part in ("MAJOR", "MINOR", "PATCH")), "date": now.strftime("%Y-%m-%d"),
         "compiler": sys.argv[4], "command": "tools/web.sh", "trained": trained,
-        "licence": "Headway, Highway's headers, and the trained layer of " + trained["source"].split(" from ")[0] + ": Apache License 2.0; "
-                   "C++ library of LLVM (Apache License 2.0 with LLVM exceptions) and musl (MIT), as Emscripten (MIT) links them.",
+        "licence": "Headway and Highway's headers: Apache License 2.0; the trained layer, of " +
+                   f"{trained['source'].split(' from ')[0]}: {trained['license']}; C++ library of LLVM (Apache License 2.0 "
+                   "with LLVM exceptions) and musl (MIT), as Emscripten (MIT) links them.",
     }
-    binaries = {"simd-module": (modules / "headway_simd.wasm").read_bytes(), "scalar-module": (modules / "headway_scalar.wasm").read_bytes(),
-                "trained-weights": weights, "trained-x": x}
+    binaries = {f"{kind}-module": (modules / f"headway_{kind}.wasm").read_bytes() for kind in ("simd", "scalar")} | arrays
 
     def put(match):
         name = match[1]
@@ -72,7 +80,8 @@ def main():
         if name == "data":
             about = json.dumps(built, ensure_ascii=False).replace("<", "\\u003c")
             return "\n".join([f'<script type="application/json" id="headway-data">{about}</script>'] + [
-                f'<script type="text/plain" id="{id_}">{base64.b64encode(raw).decode()}</script>' for id_, raw in binaries.items()])
+                f'<script type="text/plain" id="{name}">{base64.b64encode(raw).decode()}</script>'
+                for name, raw in binaries.items()])
         return (page / name).read_text()
 
     result = re.sub(r"<!--(.+?)-->", put, (page / "page.html").read_text())

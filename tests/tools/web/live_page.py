@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "view"))
 import browser as driver  # noqa: E402
@@ -22,8 +23,10 @@ ARRAYS = ["x", "inWeight", "inBias", "outWeight", "outBias", "out", "probabiliti
 
 class LiveTest(driver.Test):
     def probabilities(self, head, row):
-        return self.browser.run(f"Array.from(headway.now.layer.view('probabilities')).slice("
-                                f"({head} * headway.state.S + {row}) * headway.state.S, ({head} * headway.state.S + {row} + 1) * headway.state.S)")
+        return self.browser.run(f"""(() => {{
+            const {{S}} = headway.state, begin = ({head} * S + {row}) * S;
+            return Array.from(headway.now.layer.view("probabilities").slice(begin, begin + S));
+        }})()""")
 
     def json(self):
         return json.loads(self.browser.run("document.getElementById('headway-live').textContent"))
@@ -48,8 +51,12 @@ class LiveTest(driver.Test):
         live = self.browser.run("document.getElementById('live').textContent")
         self.expect(f"ead {state['head']}, query {row} " in live, f"is read as '{live}'")
 
-    def slide(self, name, value):
-        self.browser.run(f"(() => {{ const s = document.getElementById('{name}'); s.value = {value}; s.dispatchEvent(new Event('input')); }})()")
+    def give(self, name, value):
+        self.browser.run(f"""(() => {{
+            const input = document.getElementById("{name}");
+            input.value = {json.dumps(value)};
+            input.dispatchEvent(new Event("input"));
+        }})()""")
         self.settle()
 
     def touch(self, begin, end):
@@ -77,7 +84,8 @@ class LiveTest(driver.Test):
         """Parameters and flops as they are for E and S, whatever h is; exps that follow it; blocks cut in h."""
         state, costs = self.state(), self.json()["costs"]
         E, S, h = state["E"], state["S"], state["h"]
-        expected = {"parameters": 4 * E * E + 4 * E, "projection_flops": 8 * S * E * E, "attention_flops": 4 * S * S * E, "exps": h * S * S}
+        expected = {"parameters": 4 * E * E + 4 * E, "projection_flops": 8 * S * E * E, "attention_flops": 4 * S * S * E,
+                    "exps": h * S * S}
         self.expect(costs == expected, f"costs are {costs}, expected {expected}")
         shown = self.browser.run("""Object.fromEntries([...document.querySelectorAll("#costs [data-cost]")].map(
             (tr) => [tr.dataset.cost, Number(tr.cells[1].textContent.replace(/\\D/g, ""))]))""")
@@ -122,13 +130,12 @@ class LiveTest(driver.Test):
         self.check_costs()
         after = self.json()["costs"]
         self.expect([after[n] == before[n] for n in before] == [True, True, True, False], f"costs went from {before} to {after}")
-        self.slide("E", 2)
-        self.slide("S", 20)
-        self.slide("h", 0)
+        self.give("E", 2)
+        self.give("S", 20)
+        self.give("h", 0)
         self.expect([self.state()[n] for n in ("E", "S", "h")] == [64, 20, 1], f"sliders give {self.state()}")
         self.check_costs()
-        self.browser.run("(() => { const t = document.getElementById('text'); t.value = 'a b, a <b>'; t.dispatchEvent(new Event('input')); })()")
-        self.settle()
+        self.give("text", "a b, a <b>")
         self.expect(self.json()["tokens"] == ["a", "b", ",", "a", "<", "b", ">"], f"tokens are {self.json()['tokens']}")
         self.key("c")
         self.key("ArrowDown")
@@ -145,10 +152,22 @@ class LiveTest(driver.Test):
         self.open("#weights=trained&sentence=1&row=2&head=2" if theme == "dark" else "#row=4")
         self.check_costs()
         self.check_layout()
+        self.check_errors(torch=theme == "dark")
         if width > 600 and theme == "light":
             self.measure()
         self.picture(f"live-{width}-{theme}")
         self.check_quiet()
+
+    def check_errors(self, torch):
+        """What the page says of its own errors, once it has taken its time."""
+        errors = self.browser.run("""(async () => {
+            for (let n = 0; n < 200 && !headway.now.errors; ++n) await new Promise((resolve) => setTimeout(resolve, 50));
+            return headway.now.errors;
+        })()""")
+        self.expect(errors is not None and 0 < errors["plain"] <= 1e-5, f"errors are {errors}")
+        self.expect((errors["torch"] is not None) == torch and (not torch or 0 < errors["torch"] <= 1e-5), f"errors are {errors}")
+        words = self.browser.run("document.getElementById('errors').textContent")
+        self.expect("plain JavaScript" in words and ("torch" in words) == torch, f"of its errors it says '{words}'")
 
     def measure(self):
         """The sweep and the comparison, small: they end and hold numbers that can be. How fast is not for a test to say."""
@@ -163,6 +182,16 @@ class LiveTest(driver.Test):
             self.expect(row["exps"] == row["h"] * 4096 and row["flops"] == 8 * 64 ** 3 + 4 * 64 ** 3, f"{row} has other work")
             self.expect(0 < row["total"]["min"] <= row["total"]["median"] <= row["total"]["max"], f"{row} has no such times")
         self.expect(self.browser.run("document.querySelectorAll('#chart rect.attend').length") == 7, "the chart has not 7 bars")
+        saved = self.browser.run("""(async () => {
+            const make = URL.createObjectURL;
+            let blob;
+            URL.createObjectURL = (given) => { blob = given; return "data:,"; };
+            [...document.querySelectorAll("#sweep-table button")].find((button) => button.textContent === "SVG").click();
+            URL.createObjectURL = make;
+            return blob.text();
+        })()""")
+        bars = [part.get("fill") for part in xml.etree.ElementTree.fromstring(saved).iter() if part.tag.endswith("}rect")]
+        self.expect(len(bars) == 1 + 3 * 7 and len(set(bars)) == 4, f"the saved chart has bars of {bars}")
         self.expect("Matrix work is the same" in self.browser.run("document.getElementById('verdict').textContent"), "no verdict")
         ways = {row["way"]: row for row in results["compare"]["rows"]}
         self.expect(set(ways) == {"simd", "scalar", "plain"}, f"{set(ways)} were compared")
@@ -179,13 +208,15 @@ class LiveTest(driver.Test):
             complaint = self.browser.run("document.getElementById('complaint').textContent")
             self.expect(complaint == "", f"#{hash_}: {complaint}")
             encoded = self.browser.run(f"""Object.fromEntries({json.dumps(ARRAYS)}.map((name) => {{
-                const values = headway.now.layer.view(name), bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+                const {{buffer, byteOffset, byteLength}} = headway.now.layer.view(name);
+                const bytes = new Uint8Array(buffer, byteOffset, byteLength);
                 let text = "";
                 for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
                 return [name, btoa(text)];
             }}))""")
             state = self.state()
-            layers.save_layer(folder, f"layer-{number}", state["E"], state["S"], state["h"], {n: base64.b64decode(t) for n, t in encoded.items()})
+            arrays = {name: base64.b64decode(text) for name, text in encoded.items()}
+            layers.save_layer(folder, f"layer-{number}", state["E"], state["S"], state["h"], arrays)
             written.append({"name": f"layer-{number}", "hash": hash_, "heads": state["h"], "causal": state["causal"]})
         pathlib.Path(folder, "layers.json").write_text(json.dumps(written))
 

@@ -9,6 +9,8 @@ function median(values) {
 }
 const statistics = (values) => ({median: median(values), min: Math.min(...values), max: Math.max(...values)});
 
+const farthest = (a, b) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
+
 // Flops of a layer: four products with weights, then scores and context.
 const projectionFlops = (S, E) => 8 * S * E * E;
 const attentionFlops = (S, E) => 4 * S * S * E;
@@ -63,19 +65,18 @@ async function measureSweep({modules, E, S, heads}, report) {
 // The same numbers by vectors, by the same kernels without vectors, and by plain JavaScript.
 async function compareWays({modules, E, S, h}, report) {
   const engines = {simd: await Engine.load(modules.simd), scalar: await Engine.load(modules.scalar)};
-  const ways = [
-    {name: `WebAssembly, 128-bit vectors (Highway's ${engines.simd.target})`, way: "simd", layer: new WasmLayer(engines.simd, S, E)},
-    {name: `WebAssembly, the same kernels a float at a time (Highway's ${engines.scalar.target})`, way: "scalar", layer: new WasmLayer(engines.scalar, S, E)},
-    {name: "plain JavaScript", way: "plain", layer: new PlainLayer(S, E)},
-  ];
+  const wasm = (way, name) => {
+    const engine = engines[way];
+    return {way, name: `WebAssembly, ${name} (Highway's ${engine.target})`, layer: new WasmLayer(engine, S, E)};
+  };
+  const ways = [wasm("simd", "128-bit vectors"), wasm("scalar", "the same kernels a float at a time"),
+                {way: "plain", name: "plain JavaScript", layer: new PlainLayer(S, E)}];
   for (const {layer} of ways) {
     filled(layer, S, E).split(h);
     warmUp(() => layer.run());
   }
   const plain = ways[2].layer.view("out");
-  const rows = ways.map(({name, way, layer}) => ({
-    name, way, times: [], apart: layer.view("out").reduce((most, value, i) => Math.max(most, Math.abs(value - plain[i])), 0),
-  }));
+  const rows = ways.map(({name, way, layer}) => ({name, way, times: [], apart: farthest(layer.view("out"), plain)}));
   for (let round = 0; round < ROUNDS; ++round) {
     ways.forEach(({way, layer}, i) => {
       const once = rows[i].times[0] ?? timed(() => layer.run(), 1);

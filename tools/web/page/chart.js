@@ -1,5 +1,5 @@
-// The sweep as a chart over h: time in stacked phases with its spread, and below what is computed, flat flops and rising
-// exps, both relative to one head.
+// The sweep as a chart over h: time in stacked phases with its spread, and below what is computed, flat flops and
+// rising exps, both relative to one head. And the tables of what was measured.
 
 const PHASE_NAMES = {project: "q, k, v", attend: "heads", output: "output"};
 
@@ -31,11 +31,11 @@ function sweepVerdict({rows}) {
   const more = Math.round(100 * (last.total.median / first.total.median - 1));
   const time = more === 0 ? "the same time as" : more > 0 ? `${more} % more time than` : `${-more} % less time than`;
   const rising = last.attend.median - first.attend.median, all = last.total.median - first.total.median;
-  const why = more <= 0 ? "" : rising > 0.9 * all ? ", all of it in the heads' part, where the exps are" :
-    rising > 0.5 * all ? ", most of it in the heads' part, where the exps are" : ", more than half of it outside of the heads' part";
+  const share = rising > 0.9 * all ? "all" : rising > 0.5 * all ? "most" : "less than half";
+  const why = more <= 0 ? "" : `, ${share} of it in the heads' part, where the exps are`;
   const range = begin === end ? `h = ${best.h}` : `h = ${rows[begin].h} to ${rows[end].h}`;
-  return `Matrix work is the same at every h. Here ${last.h} heads take ${time} ${first.h === 1 ? "one" : first.h}${why}. ` +
-    `Fastest, within 3 %: ${range}.`;
+  return `Matrix work is the same at every h. Here ${last.h} heads take ${time} ` +
+    `${first.h === 1 ? "one" : first.h}${why}. Fastest, within 3 %: ${range}.`;
 }
 
 function drawChart(box, sweep) {
@@ -48,7 +48,8 @@ function drawChart(box, sweep) {
   const text = (x, at, words, attributes = {}) => picture.append(svg("text", {x, y: at, ...attributes}, `${words}`));
 
   const {begin, end} = sweetSpot(rows);
-  picture.append(svg("rect", {class: "sweet", x: left + begin * slot, y: top, width: (end - begin + 1) * slot, height: high}));
+  const sweet = {class: "sweet", x: left + begin * slot, y: top, width: (end - begin + 1) * slot, height: high};
+  picture.append(svg("rect", sweet));
   const label = Math.min(Math.max(left + (begin + end + 1) / 2 * slot, left + 76), width - right - 76);
   text(label, top - 8, "within 3 % of the fastest", {"text-anchor": "middle"});
   text(left - 6, top - 8, "ms", {"text-anchor": "end"});
@@ -61,10 +62,13 @@ function drawChart(box, sweep) {
     let from = 0;
     for (const phase of PHASES) {
       const to = from + row[phase].median;
-      const bar = svg("rect", {class: phase, x: centre(i) - wide / 2, y: y(to), width: wide, height: Math.max(y(from) - y(to), 0)});
+      const bar = svg("rect", {class: phase, x: centre(i) - wide / 2, y: y(to), width: wide,
+                               height: Math.max(y(from) - y(to), 0)});
       bar.append(svg("title", {}, `h = ${row.h}, ${PHASE_NAMES[phase]}: ${row[phase].median.toFixed(2)} ms`));
       picture.append(bar);
-      if (!narrow && i === rows.length - 1) text(centre(i) + slot / 2 + 6, (y(from) + y(to)) / 2 + 4, PHASE_NAMES[phase]);
+      if (!narrow && i === rows.length - 1) {
+        text(centre(i) + slot / 2 + 6, (y(from) + y(to)) / 2 + 4, PHASE_NAMES[phase]);
+      }
       from = to;
     }
     const {min, max} = row.total, x = centre(i);
@@ -74,7 +78,9 @@ function drawChart(box, sweep) {
   const base = top + high + gap + low, decades = Math.max(1, Math.log2(rows.at(-1).h / rows[0].h));
   const level = (times) => base - Math.log2(times) / decades * (low - 14) - 6;
   text(left, base - low - 8, "work, next to that of one head", {"text-anchor": "start"});
-  for (const times of [1, rows.at(-1).h / rows[0].h]) text(left - 6, level(times) + 4, `×${times}`, {"text-anchor": "end"});
+  for (const times of [1, rows.at(-1).h / rows[0].h]) {
+    text(left - 6, level(times) + 4, `×${times}`, {"text-anchor": "end"});
+  }
   const lineOf = (of) => rows.map((row, i) => `${i ? "L" : "M"}${centre(i)} ${level(row[of] / rows[0][of])}`).join("");
   picture.append(svg("path", {class: "axis", d: `M${left} ${base}H${width - right}`}));
   for (const [of, name] of [["flops", "flops"], ["exps", "exps"]]) {
@@ -98,38 +104,46 @@ function chartFile(picture) {
   const copy = picture.cloneNode(true), parts = [...copy.querySelectorAll("*")];
   [...picture.querySelectorAll("*")].forEach((part, i) => {
     const style = getComputedStyle(part);
-    const names = part.tagName === "text" ? ["fill", "font-size", "font-family", "font-weight"] : ["fill", "stroke", "stroke-width", "stroke-dasharray"];
-    for (const name of names) parts[i].setAttribute(name, style.getPropertyValue(name));
+    const ofText = ["fill", "font-size", "font-family", "font-weight"];
+    const ofShapes = ["fill", "stroke", "stroke-width", "stroke-dasharray"];
+    for (const name of part.tagName === "text" ? ofText : ofShapes) parts[i].setAttribute(name, style.getPropertyValue(name));
   });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   return new XMLSerializer().serializeToString(copy);
 }
 
+function tableOf(names) {
+  return element("table", {}, element("tr", {}, ...names.map((name) => element("th", {}, name))));
+}
+const cells = (values) => values.map((value) => element("td", {}, `${value}`));
+const gigaflops = (flops, milliseconds) => (flops / milliseconds / 1e6).toFixed(1);
+const timesOf = (row) => [row.total.median, row.total.min, row.total.max, ...PHASES.map((phase) => row[phase].median)];
+
 function sweepTable({rows}) {
-  const table = element("table", {}, element("tr", {}, ...["h", "D", "ms", "min", "max", "q, k, v", "heads", "output", "GF/s", "exps"].map(
-      (name) => element("th", {}, name))));
+  const table = tableOf(["h", "D", "ms", "min", "max", ...PHASES.map((phase) => PHASE_NAMES[phase]), "GF/s", "exps"]);
   for (const row of rows) {
-    const cells = [row.h, row.D, ...[row.total.median, row.total.min, row.total.max, row.project.median, row.attend.median, row.output.median].map(
-        (ms) => ms.toFixed(2)), (row.flops / row.total.median / 1e6).toFixed(1), grouped(row.exps)];
-    table.append(element("tr", {}, ...cells.map((cell) => element("td", {}, `${cell}`))));
+    const times = timesOf(row).map((ms) => ms.toFixed(2));
+    table.append(element("tr", {}, ...cells([row.h, row.D, ...times, gigaflops(row.flops, row.total.median), grouped(row.exps)])));
   }
   return table;
 }
 
-const sweepCsv = ({rows}) => ["h,D,ms,ms_min,ms_max,project_ms,attend_ms,output_ms,flops,exps", ...rows.map((row) => [row.h, row.D, row.total.median,
-  row.total.min, row.total.max, row.project.median, row.attend.median, row.output.median, row.flops, row.exps].join(","))].join("\n") + "\n";
+function sweepCsv({rows}) {
+  const lines = rows.map((row) => [row.h, row.D, ...timesOf(row), row.flops, row.exps].join(","));
+  return ["h,D,ms,ms_min,ms_max,project_ms,attend_ms,output_ms,flops,exps", ...lines].join("\n") + "\n";
+}
 
 function compareTable({rows, flops}) {
-  const fastest = Math.min(...rows.map((row) => row.total.median));
-  const slowest = Math.max(...rows.map((row) => row.total.median));
-  const table = element("table", {}, element("tr", {}, ...["computed by", "ms", "GF/s", "time", "farthest from plain", ""].map(
-      (name, i) => element("th", {class: i === 0 ? "text" : ""}, name))));
-  for (const row of rows) {
+  const times = rows.map((row) => row.total.median), fastest = Math.min(...times), slowest = Math.max(...times);
+  const table = tableOf(["computed by", "ms", "GF/s", "time", "farthest from plain", ""]);
+  table.querySelector("th").className = "text";
+  for (const {way, name, total, apart} of rows) {
     const meter = element("span", {class: "meter"});
-    meter.style.width = `${100 * row.total.median / slowest}%`;
-    table.append(element("tr", {"data-way": row.way}, element("td", {class: "text"}, row.name), element("td", {}, row.total.median.toFixed(2)),
-                         element("td", {}, (flops / row.total.median / 1e6).toFixed(1)), element("td", {}, `× ${(row.total.median / fastest).toFixed(1)}`),
-                         element("td", {}, row.way === "plain" ? "" : row.apart.toExponential(1)), element("td", {class: "bar"}, meter)));
+    meter.style.width = `${100 * total.median / slowest}%`;
+    const numbers = [total.median.toFixed(2), gigaflops(flops, total.median), `× ${(total.median / fastest).toFixed(1)}`,
+                     way === "plain" ? "" : apart.toExponential(1)];
+    table.append(element("tr", {"data-way": way}, element("td", {class: "text"}, name), ...cells(numbers),
+                         element("td", {class: "bar"}, meter)));
   }
   return table;
 }

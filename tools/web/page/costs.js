@@ -17,22 +17,23 @@ function fillCosts(table, state, heads, milliseconds) {
     const times = now[of] / one[of], grows = of === "exps";
     const meter = element("span", {class: "meter"});
     meter.style.width = `${100 * (grows ? state.h / most : 1)}%`;
-    return element("tr", {class: grows ? "grows" : "", "data-cost": of},
-                   element("td", {}, name), element("td", {}, grouped(now[of])),
-                   element("td", {class: grows ? "grows" : "same"}, times === 1 ? "as with 1" : `\u00d7 ${times}`), element("td", {}, meter));
+    return element("tr", {class: grows ? "grows" : "", "data-cost": of}, ...cells([name, grouped(now[of])]),
+                   element("td", {class: grows ? "grows" : "same"}, times === 1 ? "as with 1" : `\u00d7 ${times}`),
+                   element("td", {}, meter));
   };
   table.replaceChildren(
-    element("tr", {}, element("th", {}, "cost"), element("th", {}, `h = ${state.h}`), element("th", {}, "to h = 1"), element("th", {})),
+    element("tr", {}, ...["cost", `h = ${state.h}`, "to h = 1", ""].map((name) => element("th", {}, name))),
     line("parameters", "parameters"), line("flops, products", "projection_flops"),
     line("flops, attention", "attention_flops"), line("exponentials", "exps"),
-    element("tr", {}, element("td", {}, "time, here"), element("td", {}, milliseconds === null ? "\u2026" : `${milliseconds.toFixed(2)} ms`), element("td", {}), element("td", {})));
+    element("tr", {}, ...cells(["time, here", milliseconds === null ? "\u2026" : `${milliseconds.toFixed(2)} ms`, "", ""])));
 }
 
 // The numbers inside of the story.
 function fillStory(state) {
   const {E, S, h} = state, costs = costsOf(state);
   const words = {
-    E, S, h, D: E / h, SxE: `${S} \u00d7 ${E}`, flops: grouped(costs.projection_flops + costs.attention_flops), exps: grouped(costs.exps),
+    E, S, h, D: E / h, SxE: `${S} \u00d7 ${E}`,
+    flops: grouped(costs.projection_flops + costs.attention_flops), exps: grouped(costs.exps),
     "heads-patterns": h === 1 ? "here is only one" : `here are ${h}, each free to look elsewhere`,
   };
   for (const place of document.querySelectorAll("[data-live]")) place.textContent = words[place.dataset.live];

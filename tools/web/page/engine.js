@@ -22,7 +22,8 @@ class Engine {
       },
       proc_exit(code) { throw new Error(`the kernels ended with ${code}`); },
     };
-    const made = await WebAssembly.instantiate(module, {wasi_snapshot_preview1: system, env: {emscripten_notify_memory_growth: none}});
+    const imports = {wasi_snapshot_preview1: system, env: {emscripten_notify_memory_growth: none}};
+    const made = await WebAssembly.instantiate(module, imports);
     engine.calls = (made.instance ?? made).exports;
     engine.calls._initialize();
     return engine;
@@ -47,9 +48,10 @@ class WasmLayer {
   // A view of the module's memory, good until the next call.
   view(name) {
     const {S, E, h} = this;
-    const length = {x: S * E, inWeight: 3 * E * E, inBias: 3 * E, outWeight: E * E, outBias: E, qkv: 3 * S * E, context: S * E, out: S * E,
-                    probabilities: h * S * S}[name];
-    return new Float32Array(this.engine.calls.memory.buffer, this.engine.calls.live_buffer(this.at, BUFFERS.indexOf(name)), length);
+    const lengths = {x: S * E, inWeight: 3 * E * E, inBias: 3 * E, outWeight: E * E, outBias: E, qkv: 3 * S * E,
+                     context: S * E, out: S * E, probabilities: h * S * S};
+    const {calls} = this.engine, at = calls.live_buffer(this.at, BUFFERS.indexOf(name));
+    return new Float32Array(calls.memory.buffer, at, lengths[name]);
   }
   // {inWeight [3E, E], inBias [3E], outWeight [E, E], outBias [E]}
   setWeights(weights) {

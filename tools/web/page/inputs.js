@@ -1,5 +1,5 @@
-// What goes into the layer: tokens, their vectors, weights; random ones for a typed sentence, or a trained layer with the
-// sentences that it has vectors of.
+// What goes into the layer: tokens, their vectors, weights; random ones for a typed sentence, or a trained layer with
+// the sentences that it has vectors of.
 
 const built = JSON.parse(document.getElementById("headway-data").textContent);
 
@@ -36,11 +36,41 @@ function tokensOf(state) {
 
 const wordCount = (text) => Math.min(Math.max(wordsOf(text).length, 1), MAX_TOKENS);
 
+// The chosen sentence's rows [S, E] of what is kept of all of them.
+function sentenceRows(id, {sentence}) {
+  const {E, tokens} = built.trained;
+  const before = tokens.slice(0, sentence).reduce((sum, words) => sum + words.length, 0);
+  return floatsOf(id).subarray(before * E, (before + tokens[sentence].length) * E);
+}
+
 function vectorsOf(state, tokens) {
-  if (state.weights !== "trained") return embeddings(tokens, state.E);
-  const {E, tokens: sentences} = built.trained;
-  const before = sentences.slice(0, state.sentence).reduce((sum, sentence) => sum + sentence.length, 0);
-  return floatsOf("trained-x").subarray(before * E, (before + tokens.length) * E);
+  return state.weights === "trained" ? sentenceRows("trained-x", state) : embeddings(tokens, state.E);
+}
+
+// How far a pass is from others: {plain: the same layer in JavaScript, or null where that would take long; torch: for
+// the trained layer as it was trained}.
+const PLAIN_FLOPS = 1e8;
+function errorsOf(state, layer, weights) {
+  const {S, E, h, causal} = state, out = layer.view("out").slice();
+  const errors = {plain: null, torch: null};
+  if (layerFlops(S, E) <= PLAIN_FLOPS) {
+    const plain = new PlainLayer(S, E);
+    plain.setWeights(weights);
+    plain.setX(layer.view("x").slice());
+    plain.split(h, causal);
+    plain.run();
+    errors.plain = farthest(out, plain.view("out"));
+  }
+  const asTrained = state.weights === "trained" && h === built.trained.heads && !causal;
+  if (asTrained) errors.torch = farthest(out, sentenceRows("trained-out", state));
+  return errors;
+}
+
+function errorSentence({plain, torch}) {
+  const parts = [];
+  if (torch !== null) parts.push(`${torch.toExponential(1)} of torch in double precision`);
+  if (plain !== null) parts.push(`${plain.toExponential(1)} of plain JavaScript, which adds up in double precision`);
+  return parts.length === 0 ? "" : `out is within ${parts.join(", and within ")}.`;
 }
 
 // The last forward pass as the map and the row show it; see the view page's Layer.

@@ -1,5 +1,5 @@
-// The part of the page that measures this computer: a worker, so that the page goes on working; what it says is drawn by
-// chart.js.
+// The part of the page that measures this computer: a worker, so that the page goes on working; what it says is drawn
+// by chart.js.
 
 const BENCH_E = [64, 128, 256, 512, 1024], BENCH_S = [32, 64, 128, 256, 512];
 
@@ -21,7 +21,8 @@ class Machine {
     find("sweep").onclick = () => this.sweep();
     find("compare").onclick = () => this.compare();
     find("stop").onclick = () => this.end("stopped");
-    new ResizeObserver(() => { if (this.results.sweep) drawChart(find("chart"), this.results.sweep); }).observe(find("machine"));
+    const redraw = () => { if (this.results.sweep) drawChart(find("chart"), this.results.sweep); };
+    new ResizeObserver(redraw).observe(find("machine"));
   }
   get sizes() { return {E: Number(this.find("bench-E").value), S: Number(this.find("bench-S").value)}; }
 
@@ -30,14 +31,16 @@ class Machine {
     const result = await this.run({kind: "sweep", E, S, heads}, ["simd"]);
     if (!result) return;
     this.results.sweep = result;
-    this.find("verdict").textContent = sweepVerdict(result);
-    drawChart(this.find("chart"), result);
+    find("verdict").textContent = sweepVerdict(result);
+    drawChart(find("chart"), result);
     const copy = element("button", {type: "button"}, "copy CSV");
     copy.onclick = () => navigator.clipboard?.writeText(sweepCsv(result));
     const picture = element("button", {type: "button"}, "SVG");
-    picture.onclick = () => save(new Blob([chartFile(find("chart").firstChild)], {type: "image/svg+xml"}), "headway-sweep.svg");
-    this.find("sweep-table").replaceChildren(sweepTable(result), element("p", {class: "quiet"},
-        `E = ${E}, S = ${S}, ${result.target}, one thread; whiskers are the fastest and the slowest round. `, copy, " ", picture));
+    picture.onclick = () => {
+      save(new Blob([chartFile(find("chart").firstChild)], {type: "image/svg+xml"}), "headway-sweep.svg");
+    };
+    const how = `E = ${E}, S = ${S}, ${result.target}, one thread; whiskers are the fastest and the slowest round. `;
+    find("sweep-table").replaceChildren(sweepTable(result), element("p", {class: "quiet"}, how, copy, " ", picture));
     this.changed();
   }
 
@@ -47,8 +50,9 @@ class Machine {
     if (!result) return;
     this.results.compare = result;
     const ms = Object.fromEntries(result.rows.map((row) => [row.way, row.total.median]));
-    this.find("compare-verdict").textContent = `Here vectors make the layer ${(ms.scalar / ms.simd).toFixed(1)} times as fast as the same kernels ` +
-      `without them, and ${(ms.plain / ms.simd).toFixed(1)} times as fast as plain JavaScript.`;
+    const faster = (way) => (ms[way] / ms.simd).toFixed(1);
+    this.find("compare-verdict").textContent = `Here vectors make the layer ${faster("scalar")} times as fast as the ` +
+      `same kernels without them, and ${faster("plain")} times as fast as plain JavaScript.`;
     this.find("compare-table").replaceChildren(compareTable(result), element("p", {class: "quiet"},
         `E = ${E}, S = ${S}, h = ${h}; plain JavaScript: the loops of the equations over Float32Array.`));
     this.changed();
@@ -65,7 +69,7 @@ class Machine {
     const modules = {};
     for (const name of names) modules[name] = await this.module(name);
     if (turn !== this.turn) return null;
-    const source = URL.createObjectURL(new Blob([document.getElementById("shared").textContent], {type: "text/javascript"}));
+    const source = URL.createObjectURL(new Blob([find("shared").textContent], {type: "text/javascript"}));
     this.worker = new Worker(source);
     URL.revokeObjectURL(source);
     return new Promise((resolve) => {

@@ -7,12 +7,14 @@ const colours = {light: colourTable("light"), dark: colourTable("dark")};
 const modules = {};
 const module = (name) => modules[name] ??= WebAssembly.compile(bytesOf(`${name}-module`));
 let engine = null;
-const now = {layer: null, heads: null, weights: null, milliseconds: null, timer: 0, drawn: Promise.resolve()};
+const now = {layer: null, heads: null, weights: null, milliseconds: null, errors: null, timer: 0,
+             drawn: Promise.resolve()};
 
 function pageStyle() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  return {accent: of("accent"), accentText: of("accent-text"), text: of("text"), quiet: of("quiet"), hatch: of("hatch"), cell: of("cell")};
+  return {accent: of("accent"), accentText: of("accent-text"), text: of("text"), quiet: of("quiet"), hatch: of("hatch"),
+          cell: of("cell")};
 }
 
 function compute() {
@@ -37,11 +39,14 @@ function compute() {
 // and its clock is coarse.
 function measureSoon() {
   clearTimeout(now.timer);
-  now.milliseconds = null;
+  now.milliseconds = now.errors = null;
+  $("errors").textContent = "";
   now.timer = setTimeout(() => {
     const once = timed(() => now.layer.run(), 1), repeats = Math.max(1, Math.ceil(5 / Math.max(once, 0.05)));
     now.milliseconds = Math.min(...Array.from({length: 3}, () => timed(() => now.layer.run(), repeats)));
     fillCosts($("costs"), state, headCounts(state.E), now.milliseconds);
+    now.errors = errorsOf(state, now.layer, now.weights);
+    $("errors").textContent = errorSentence(now.errors);
     writeJson();
   }, 250);
 }
@@ -52,7 +57,6 @@ function drawControls() {
   press("random", !trained);
   press("trained", trained);
   press("log", state.log);
-  $("trained").hidden = !built.trained;
   $("typed").hidden = $("reseed").hidden = trained;
   $("chosen").hidden = !trained;
   if (document.activeElement !== $("text")) $("text").value = state.text;
@@ -69,7 +73,8 @@ function drawControls() {
   $("E").disabled = $("S").disabled = trained;
   $("D-shown").textContent = E / h;
   $("weights-note").textContent = !trained ?
-    "Drawn from a seed; a word's vector comes from its letters. Untrained heads look everywhere and nowhere, each differently." :
+    "Drawn from a seed; a word's vector comes from its letters. Untrained heads look everywhere and nowhere, each " +
+      "differently." :
     h === built.trained.heads ? `Layer 0 of all-MiniLM-L6-v2 with the ${h} heads that it was trained with.` :
     `Trained with ${built.trained.heads} heads. Cut into ${h}, the same weights are other heads, which nobody trained.`;
 }
@@ -86,7 +91,8 @@ function drawLegend() {
 
 function drawRow() {
   if (state.row === null) {
-    $("row").replaceChildren(element("p", {class: "quiet"}, "Point at a row of the map, or tap it: what that token attends to, in numbers."));
+    const hint = "Point at a row of the map, or tap it: what that token attends to, in numbers.";
+    $("row").replaceChildren(element("p", {class: "quiet"}, hint));
     return;
   }
   const {heads} = now;
@@ -99,8 +105,10 @@ function drawRow() {
 function writeJson() {
   const {results} = machine, {theme: _, ...chosen} = state;
   const row = state.row === null ? null : Array.from(now.heads.row(state.head, state.row).p);
-  $("headway-live").textContent = JSON.stringify({...built, state: chosen, D: state.E / state.h, tokens: now.heads.query_tokens, costs: costsOf(state), row,
-                                                  milliseconds: now.milliseconds, target: engine.target, ...results}).replaceAll("<", "\\u003c");
+  const {milliseconds, errors} = now, {target} = engine;
+  const shown = {...built, state: chosen, D: state.E / state.h, tokens: now.heads.query_tokens, costs: costsOf(state), row,
+                 milliseconds, errors, target, ...results};
+  $("headway-live").textContent = JSON.stringify(shown).replaceAll("<", "\\u003c");
 }
 
 function update(change, all = false) {
@@ -118,16 +126,18 @@ function update(change, all = false) {
   }
   if (anew || differs("log")) drawControls();
   if (anew || differs("log", "theme")) {
-    fillFlow($("flow"), {layer: now.layer, heads: now.heads, colours: colours[theme()], logarithmic: state.log, onHead: (head) => update({head})});
+    fillFlow($("flow"), {layer: now.layer, heads: now.heads, colours: colours[theme()], logarithmic: state.log,
+                         onHead: (head) => update({head})});
     drawLegend();
   }
   choose($("flow"), state);
-  $("map-title").textContent = `Head ${state.head} of ${state.h}: columns ${state.head * state.E / state.h} to ${(state.head + 1) * state.E / state.h - 1}`;
-  $("map").setAttribute("aria-label", `Probabilities of head ${state.head}. Up and down choose a row, whose numbers are read.`);
+  const {head, row, log, h} = state, D = state.E / h;
+  $("map-title").textContent = `Head ${head} of ${h}: columns ${head * D} to ${(head + 1) * D - 1}`;
+  $("map").setAttribute("aria-label", `Probabilities of head ${head}. Up and down choose a row, whose numbers are read.`);
   if (anew || differs("row", "head")) drawRow();
   writeHash();
   writeJson();
-  return now.drawn = map.show({layer: now.heads, head: state.head, row: state.row, zoom: 1, logarithmic: state.log, colours: colours[theme()],
+  return now.drawn = map.show({layer: now.heads, head, row, zoom: 1, logarithmic: log, colours: colours[theme()],
                                style: pageStyle()});
 }
 
@@ -175,7 +185,6 @@ function listen() {
   $("help").onclick = () => $("help-box").showModal();
   for (const button of document.querySelectorAll("[data-try]")) {
     const change = JSON.parse(button.dataset.try);
-    button.hidden = change.weights === "trained" && !built.trained;
     button.onclick = () => change.weights ? setWeights(change.weights) : update(change);
   }
   let down = null;
@@ -188,7 +197,9 @@ function listen() {
   $("map").addEventListener("pointerup", (event) => {
     const across = event.clientX - down?.x, along = event.clientY - down?.y;
     down = null;
-    if (event.pointerType === "touch" && Math.abs(across) > 60 && Math.abs(along) < 40) return update({head: state.head + (across < 0 ? 1 : -1)});
+    if (event.pointerType === "touch" && Math.abs(across) > 60 && Math.abs(along) < 40) {
+      return update({head: state.head + (across < 0 ? 1 : -1)});
+    }
     const at = map.at(event.clientX, event.clientY);
     if (at) update({row: at.query});
   });
@@ -202,12 +213,13 @@ function listen() {
 
 function fillPage() {
   $("made").textContent = `headway ${built.version}, built ${built.date} by ${built.compiler}; command: ${built.command}`;
-  if (built.trained) $("sentence").append(...built.trained.sentences.map((text, i) => element("option", {value: i}, text)));
-  $("methods").textContent = `Methods. Kernels: ops/simd and ops/attention of Headway with Highway's ${engine.target} target; one thread. Random weights: ` +
-    "normal with variance 2/E, so that scores have a deviation of 2; biases are 0. A token's vector: three quarters of its variance from a hash of the " +
-    "word, one quarter the sines and cosines of its place. Flops: 8\u00b7S\u00b7E\u00b2 for the four products, 4\u00b7S\u00b2\u00b7E for scores and mixing, " +
-    "masks not subtracted. Colours have 255 steps, within 1/508 of the probability; numbers are exact. Nothing is asked of any server. " +
-    `Licence: ${built.licence}`;
+  $("sentence").append(...built.trained.sentences.map((text, i) => element("option", {value: i}, text)));
+  $("methods").textContent = "Methods. Kernels: ops/simd and ops/attention of Headway with Highway's " +
+    `${engine.target} target; one thread. Random weights: normal with variance 2/E, so that scores have a deviation of ` +
+    "2; biases are 0. A token's vector: three quarters of its variance from a hash of the word, one quarter the sines " +
+    "and cosines of its place. Flops: 8\u00b7S\u00b7E\u00b2 for the four products, 4\u00b7S\u00b2\u00b7E for scores and " +
+    "their sums of values, masks not subtracted. Colours have 255 steps, within 1/508 of the probability; numbers are " +
+    `exact. Nothing is asked of any server. Licence: ${built.licence}`;
 }
 
 const machine = new Machine($, module, writeJson);
@@ -219,4 +231,5 @@ const ready = (async () => {
   await update({}, true);
 })().catch((error) => { $("complaint").textContent = `This browser cannot run the kernels: ${error.message}`; });
 // For a console, and for tests.
-globalThis.headway = {built, state, map, colours, machine, update, now, ready, drawn: () => ready.then(() => now.drawn)};
+globalThis.headway = {built, state, map, colours, machine, update, now, ready,
+                      drawn: () => ready.then(() => now.drawn)};

@@ -1,5 +1,5 @@
-// Numbers that are the same on every machine: weights from a seed, a vector for every word from its letters, and where a
-// token stands as Vaswani et al. 2017, 3.5, have it.
+// Numbers that are the same on every machine: weights from a seed, a vector for every word from its letters, and where
+// a token stands as Vaswani et al. 2017, 3.5, have it.
 
 // 32 bits at a time, by mulberry32.
 function generator(seed) {

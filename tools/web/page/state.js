@@ -5,8 +5,8 @@ const MAX_HEADS = 64;
 const headCounts = (E) => Array.from({length: Math.min(E, MAX_HEADS)}, (_, i) => i + 1).filter((h) => E % h === 0);
 const nearest = (values, wanted) => values.reduce((a, b) => Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a);
 
-const START = {E: 256, S: wordCount(DEFAULT_TEXT), h: 8, text: DEFAULT_TEXT, weights: "random", sentence: 0, seed: 1, causal: false,
-               head: 0, row: null, log: false, theme: null};
+const START = {E: 256, S: wordCount(DEFAULT_TEXT), h: 8, text: DEFAULT_TEXT, weights: "random", sentence: 0, seed: 1,
+               causal: false, head: 0, row: null, log: false, theme: null};
 const state = {...START};
 
 // Puts right what cannot be together.
@@ -32,13 +32,15 @@ function readHash() {
   };
   const whole = (begin, end) => (n) => Number.isInteger(n) && n >= begin && n <= end;
   const text = (t) => t;
-  state.weights = take("weights", (w) => w === "random" || w === "trained" && built.trained !== null, "random or trained", text);
+  state.weights = take("weights", (w) => w === "random" || w === "trained", "random or trained", text);
   state.text = take("text", (t) => t.length <= 400, "400 characters at most", text);
   state.E = take("E", (n) => WIDTHS.includes(n), `one of ${WIDTHS.join(", ")}`);
   state.S = given.has("S") ? take("S", whole(1, MAX_TOKENS), `1 to ${MAX_TOKENS}`) : wordCount(state.text);
-  const E = state.weights === "trained" ? built.trained.E : state.E;
+  const trained = state.weights === "trained", last = built.trained.tokens.length - 1;
+  const E = trained ? built.trained.E : state.E;
   state.h = take("h", (n) => headCounts(E).includes(n), `a divisor of ${E} up to ${MAX_HEADS}`);
-  state.sentence = built.trained ? take("sentence", whole(0, built.trained.tokens.length - 1), `0 to ${built.trained.tokens.length - 1}`) : 0;
+  if (trained && !given.has("h")) state.h = built.trained.heads;
+  state.sentence = take("sentence", whole(0, last), `0 to ${last}`);
   state.seed = take("seed", whole(1, 2 ** 31), "a whole number from 1");
   state.causal = take("causal", whole(0, 1), "0 or 1") === 1;
   state.head = take("head", whole(0, state.h - 1), `0 to ${state.h - 1}`);
