@@ -18,6 +18,8 @@ std::string build_page(const CommandFolder& folder) {
   for (const char* program : {"em++", "cmake", "python3"}) {
     if (folder.shell(std::string("command -v ") + program).exit_code != 0) return std::string("no ") + program;
   }
+  if (folder.shell("test -f ${HEADWAY_HWY_INCLUDE:-/usr/include}/hwy/highway.h").exit_code != 0)
+    return "no hwy/highway.h";
   const CommandResult built = folder.shell(HEADWAY_SOURCE_DIR "/tools/web.sh page.html");
   EXPECT_EQ(built.exit_code, 0) << built.error;
   return {};
