@@ -245,10 +245,13 @@ HWY_INLINE void GemmStreams(const PackedGemmOf<W, X>& g, const W* HWY_RESTRICT p
 template <class W, class X>
 inline PackedGemmOf<W, X> MultiplyStreams(PackedGemmOf<W, X> g) {
   constexpr std::int64_t kColumns = kStreams * kTileVectors * hn::MaxLanes(TileTag());
-  const std::int64_t most = TileRows(kTileVectors) == 8 ? 2 : 1;
-  if (g.rows == 0 || g.rows > most || g.depth == 0) return g;
+  constexpr bool kTwoRows = TileRows(kTileVectors) == 8;
+  if (g.rows == 0 || g.rows > (kTwoRows ? 2 : 1) || g.depth == 0) return g;
   for (; g.columns >= kColumns; g.columns -= kColumns) {
-    g.rows == 1 ? GemmStreams<1>(g, g.weight, 0) : GemmStreams<2>(g, g.weight, 0);
+    if constexpr (kTwoRows) {
+      if (g.rows == 2) GemmStreams<2>(g, g.weight, 0);
+    }
+    if (g.rows == 1) GemmStreams<1>(g, g.weight, 0);
     g.weight += kColumns * g.depth;
     g.bias = g.bias != nullptr ? g.bias + kColumns : nullptr;
     g.y += kColumns;

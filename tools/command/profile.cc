@@ -1,4 +1,5 @@
 // headway profile: where the time of one layer goes.
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "tools/measure/peak/peak.h"
 #include "tools/measure/random_layer.h"
 #include "tools/measure/row_oracle.h"
+#include "tools/view/profile_page.h"
 
 namespace headway::tools {
 namespace {
@@ -21,10 +23,12 @@ struct ProfileOptions {
   int rounds = 10;
   std::string trace_path;
   std::string json_path;
+  std::string html_path;
   ExecutionOptions execution;
 };
 
 struct LayerProfile {
+  std::vector<Profiler::Row> totals;  ///< of all rounds
   std::vector<Profiler::Row> phases;  ///< of one run: totals over the rounds divided by their number
   double wall_seconds = 0;            ///< of one run, profiler on
   double phases_seconds = 0;          ///< summed over phases and workers
@@ -42,7 +46,8 @@ LayerProfile measure(PlannedLayer* plan, int rounds, const Execution& execution)
   for (int i = 0; i < rounds; ++i) plan->run(&profiler);
   out.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count() / rounds;
   out.peak_flops = (before + measure_fma_peak(execution.threads, kPeakSeconds)) / 2;
-  for (Profiler::Row row : profiler.rows()) {
+  out.totals = profiler.rows();
+  for (Profiler::Row row : out.totals) {
     if (row.count == 0) continue;
     row.seconds /= rounds;
     row.seconds_max /= rounds;
@@ -100,16 +105,15 @@ nlohmann::json to_json(const LayerProfile& profile, int workers) {
           {"phases", phases}};
 }
 
-void write_trace(const std::string& path, PlannedLayer* plan, const Execution& execution) {
-  if (path.empty()) return;
+std::string trace_of(PlannedLayer* plan, const Execution& execution) {
   constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
   Profiler profiler({execution.threads.workers(), kEventsPerWorker});
   plan->run(&profiler);
-  write_report(path, profiler.chrome_trace());
+  return profiler.chrome_trace();
 }
 
 int run(ProfileOptions options) {
-  check_outputs({options.json_path, options.trace_path});
+  check_outputs({options.json_path, options.trace_path, options.html_path});
   complete_sizes(&options.sizes, true);
   const Execution execution = start(options.execution);
   const int workers = execution.threads.workers();
@@ -119,12 +123,15 @@ int run(ProfileOptions options) {
   const RowCheck check = check_output(options.sizes, options.sizes.heads[0], random, plan.output(), execution.threads);
   const Machine machine = describe_machine(execution.threads);
 
-  std::FILE* const out = options.json_path == "-" || options.trace_path == "-" ? stderr : stdout;
+  std::FILE* const out =
+      options.json_path == "-" || options.trace_path == "-" || options.html_path == "-" ? stderr : stdout;
+  const std::string what =
+      fmt::format("E = {}, S = {}, B = {}, h = {}{}{}", options.sizes.embed_dim, options.sizes.seq, options.sizes.batch,
+                  options.sizes.heads[0], options.sizes.causal ? ", causal" : "",
+                  options.sizes.type == DataType::kBF16 ? ", bf16" : "");
   print(out, "{}\n", text(machine));
-  print(out, "E = {}, S = {}, B = {}, h = {}{}{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n",
-        options.sizes.embed_dim, options.sizes.seq, options.sizes.batch, options.sizes.heads[0],
-        options.sizes.causal ? ", causal" : "", options.sizes.type == DataType::kBF16 ? ", bf16" : "",
-        profile.peak_flops * 1e-9, type_note(options.sizes), options.rounds, plan.layer().explain());
+  print(out, "{}; f32 FMA peak {:.1f} GFLOP/s{}; mean of {} runs\n{}\n", what, profile.peak_flops * 1e-9,
+        type_note(options.sizes), options.rounds, plan.layer().explain());
   print_table(out, profile, workers);
 
   nlohmann::json report = to_json(profile, workers);
@@ -133,8 +140,22 @@ int run(ProfileOptions options) {
   report["config"]["threads"] = workers;
   report["config"]["rounds"] = options.rounds;
   report["implementation"] = plan.layer().core().implementation();
-  write_report(options.json_path, report.dump(1) + "\n");
-  write_trace(options.trace_path, &plan, execution);
+  std::vector<Report> reports = {{options.json_path, report.dump(1) + "\n"}};
+  if (!options.trace_path.empty() || !options.html_path.empty()) {
+    const std::string trace = trace_of(&plan, execution);
+    reports.push_back({options.trace_path, trace});
+    if (!options.html_path.empty()) {
+      reports.push_back({options.html_path, profile_page({.what = what,
+                                                          .workers = workers,
+                                                          .runs = options.rounds,
+                                                          .wall_seconds = profile.wall_seconds,
+                                                          .rows = profile.totals,
+                                                          .trace = trace,
+                                                          .operators = {}},
+                                                         execution.threads)});
+    }
+  }
+  write_reports(reports);
   if (check.ok()) return kExitGood;
   print(stderr, "headway: sampled rows of the output differ from double by {:.2e}, bound {:.2e}\n", check.worst,
         check.bound);
@@ -151,6 +172,8 @@ void add_profile(CLI::App* app, Action* chosen) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--trace", options->trace_path, "Write one run as a Chrome trace, for Perfetto");
+  command->add_option("--html", options->html_path,
+                      "Write a page: time line, phases, roofline (- for the standard output)");
   command->add_option("--json", options->json_path, "Write the phases as JSON (- for the standard output)");
   add_execution_options(command, &options->execution);
   command->callback([options, chosen] { *chosen = [options] { return run(*options); }; });

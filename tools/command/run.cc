@@ -18,6 +18,7 @@
 #include "tools/model/model_inputs.h"
 #include "tools/model/model_profile.h"
 #include "tools/model/tensors.h"
+#include "tools/view/profile_page.h"
 
 namespace headway::tools {
 namespace {
@@ -30,6 +31,7 @@ struct RunOptions {
   std::string out_path;
   std::string trace_path;
   bool profile = false;
+  std::string html_path;
   bool unfused = false;
   int repeat = 1;
   ExecutionOptions execution;
@@ -94,17 +96,32 @@ void time_runs(Runner* runner, const RunOptions& options, const Session& session
           seconds[seconds.size() / 2] * 1e3, seconds[0] * 1e3, first * 1e3, execution.threads.workers(),
           execution.threads.workers() == 1 ? "" : "s");
   }
+  ProfilePageParts page{.what = options.model_path,
+                        .workers = execution.threads.workers(),
+                        .runs = options.repeat,
+                        .wall_seconds = 0,
+                        .rows = {},
+                        .trace = {},
+                        .operators = {}};
   if (options.profile) {
     Profiler profiler({execution.threads.workers(), 0});
-    for (int i = 0; i < options.repeat; ++i) runner->seconds(&profiler);
+    for (int i = 0; i < options.repeat; ++i) page.wall_seconds += runner->seconds(&profiler) / options.repeat;
     print("{}", model_profile_text(session.graph(), profiler, options.repeat));
+    page.rows = profiler.rows();
   }
-  if (!options.trace_path.empty()) {
-    constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
-    Profiler profiler({execution.threads.workers(), kEventsPerWorker});
-    runner->seconds(&profiler);
-    write_report(options.trace_path, profiler.chrome_trace());
+  if (options.trace_path.empty() && options.html_path.empty()) return;
+  constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
+  Profiler profiler({execution.threads.workers(), kEventsPerWorker});
+  runner->seconds(&profiler);
+  page.trace = profiler.chrome_trace();
+  std::vector<Report> reports = {{options.trace_path, page.trace}};
+  if (!options.html_path.empty()) {
+    for (const Node& node : session.graph().nodes()) {
+      page.operators.emplace(node.name.empty() ? node.op : node.name, node.op);
+    }
+    reports.push_back({options.html_path, profile_page(page, execution.threads)});
   }
+  write_reports(reports);
 }
 
 std::vector<std::string> files_read(const RunOptions& options) {
@@ -117,7 +134,8 @@ std::vector<std::string> files_read(const RunOptions& options) {
 }
 
 int run(const RunOptions& options) {
-  check_outputs({options.out_path, options.trace_path}, files_read(options));
+  check_outputs({options.out_path, options.trace_path, options.html_path}, files_read(options));
+  require(options.html_path.empty() || options.profile, "--html is given without --profile, expected both");
   const Execution execution = start(options.execution);
   const Model model =
       load_model(options.model_path,
@@ -154,6 +172,7 @@ void add_run(CLI::App* app, Action* chosen) {
       ->capture_default_str();
   command->add_option("--out", options->out_path, "Write the outputs here, whole or not at all");
   command->add_flag("--profile", options->profile, "Say where the time goes, and attention's share");
+  command->add_option("--html", options->html_path, "With --profile: write a page with time line, layers and roofline");
   command->add_option("--trace", options->trace_path, "Write one run as a Chrome trace, for Perfetto");
   command->add_flag("--unfused", options->unfused, "Run the nodes as the file has them");
   command->add_option("--repeat", options->repeat, "Runs to time")
