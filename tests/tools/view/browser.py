@@ -111,6 +111,13 @@ class Test:
         self.failures = []
         self.where = ""
 
+    @staticmethod
+    def read_expected(path):
+        return json.loads(pathlib.Path(path).read_text())
+
+    def begin(self):
+        """What is done once, before the page is used at any width."""
+
     def expect(self, good, what):
         if not good:
             self.failures.append(f"{self.where}: {what}")
@@ -330,7 +337,7 @@ def main(kind=Test):
     if not program:
         print(f"no browser: none of {', '.join(BROWSERS)} is installed")
         return NO_BROWSER
-    page, expected = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text())
+    page, expected = sys.argv[1], kind.read_expected(sys.argv[2])
     pictures = sys.argv[3] if len(sys.argv) > 3 else None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
@@ -340,6 +347,7 @@ def main(kind=Test):
             return NO_BROWSER
         try:
             test = kind(browser, page, expected, pictures)
+            test.begin()
             for width, height in WIDTHS:
                 for theme in ("light", "dark"):
                     test.use(width, height, theme)

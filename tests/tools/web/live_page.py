@@ -4,11 +4,8 @@ it computed into FOLDER, with layers.json saying which. Exit codes as view/brows
 """
 import base64
 import json
-import os
 import pathlib
-import shutil
 import sys
-import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "view"))
@@ -22,6 +19,13 @@ ARRAYS = ["x", "inWeight", "inBias", "outWeight", "outBias", "out", "probabiliti
 
 
 class LiveTest(driver.Test):
+    @staticmethod
+    def read_expected(path):
+        return path  # the folder to write layers to
+
+    def begin(self):
+        self.write_layers(self.expected)
+
     def probabilities(self, head, row):
         return self.browser.run(f"""(() => {{
             const {{S}} = headway.state, begin = ({head} * S + {row}) * S;
@@ -221,30 +225,5 @@ class LiveTest(driver.Test):
         pathlib.Path(folder, "layers.json").write_text(json.dumps(written))
 
 
-def main():
-    program = os.environ.get("BROWSER_PROGRAM") or next(filter(None, map(shutil.which, driver.BROWSERS)), None)
-    if not program:
-        print(f"no browser: none of {', '.join(driver.BROWSERS)} is installed")
-        return driver.NO_BROWSER
-    page, folder = sys.argv[1:3]
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        try:
-            browser = driver.Browser(program, profile)
-        except (RuntimeError, OSError) as error:
-            print(f"{program} does not start here: {error}")
-            return driver.NO_BROWSER
-        try:
-            test = LiveTest(browser, page, None, sys.argv[3] if len(sys.argv) > 3 else None)
-            test.write_layers(folder)
-            for width, height in driver.WIDTHS:
-                for theme in ("light", "dark"):
-                    test.use(width, height, theme)
-        finally:
-            browser.close()
-    for failure in test.failures[:20]:
-        print(failure)
-    return 1 if test.failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(driver.main(LiveTest))

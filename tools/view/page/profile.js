@@ -27,12 +27,6 @@ for (const row of nodes) row.label = row.name;
 const operatorOf = new Map(nodes.map((row) => [row.name, row.operator ?? row.name]));
 const indexOf = (name) => KNOWN[name] ?? (phases.findIndex((row) => row.name === name) + 2) % COLOURS.length;
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 function colourOf(event) {
   const {name, category} = data.zones[event.zone];
   return category === "node" ? COLOURS[kindOf(operatorOf.get(name) ?? name)[1]] : COLOURS[indexOf(name)];

@@ -3,13 +3,6 @@
 const LARGEST = 5, MOST_TOKENS = 80;
 const exact = (x) => x.toFixed(7);
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
 // The keys whose tokens are shown, in their order: all, or of a long sequence those with the largest weights.
 function shownKeys(layer, figures) {
   if (layer.keys <= MOST_TOKENS) return Array.from({length: layer.keys}, (_, j) => j);

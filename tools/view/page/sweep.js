@@ -14,12 +14,6 @@ const DEFINITIONS = [
 ];
 const state = {of: "0", h: null, theme: null};
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 const several = data.sweeps.length > 1;
 const sweep = () => data.sweeps[state.of === "all" ? 0 : Number(state.of)];
 const rowsOf = (one) => [...one.rows].sort((a, b) => a.heads - b.heads);

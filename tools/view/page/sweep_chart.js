@@ -1,19 +1,6 @@
 // Charts over h as SVG, in the colours of the page's style: one sweep's time in stacked phases with its spread, above
 // what is computed; and several sweeps as lines. Knows no control.
 
-function svg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-// A round step that cuts [0, most] in three to six.
-function niceStep(most) {
-  const power = 10 ** Math.floor(Math.log10(most / 3));
-  return [1, 2, 5, 10].map((times) => times * power).find((step) => most / step <= 5.5);
-}
-
 const milliseconds = (seconds) => seconds * 1e3;
 const short = (value) => Number(value.toPrecision(3)).toString();
 const extremes = (row) => [Math.min(...row.round_seconds), Math.max(...row.round_seconds)].map(milliseconds);
@@ -151,17 +138,4 @@ function drawSweeps(box, sweeps, colours, relative, label) {
   });
   picture.heads(axis, top + high + 20);
   return picture.root;
-}
-
-// The chart as a file of its own, with the colours that the page gives it written into it.
-function chartFile(picture) {
-  const copy = picture.cloneNode(true), parts = [...copy.querySelectorAll("*")];
-  [...picture.querySelectorAll("*")].forEach((part, i) => {
-    const style = getComputedStyle(part);
-    for (const name of ["fill", "stroke", "stroke-width", "font-size", "font-family", "font-weight"]) {
-      parts[i].setAttribute(name, style.getPropertyValue(name));
-    }
-  });
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  return new XMLSerializer().serializeToString(copy);
 }

@@ -3,19 +3,6 @@
 
 const PHASE_NAMES = {project: "q, k, v", attend: "heads", output: "output"};
 
-function svg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-// A round step that cuts [0, most] in three to six.
-function niceStep(most) {
-  const power = 10 ** Math.floor(Math.log10(most / 3));
-  return [1, 2, 5, 10].map((m) => m * power).find((step) => most / step <= 5.5);
-}
-
 // The range of h around the fastest whose time is within 3 % of it.
 const CLOSE = 1.03;
 function sweetSpot(rows) {
@@ -97,19 +84,6 @@ function drawChart(box, sweep) {
   text(left - 6, base + 33, "D", {"text-anchor": "end"});
   box.replaceChildren(picture);
   if (narrow) box.append(element("p", {class: "quiet"}, "From below: q, k, v; heads; output."));
-}
-
-// The chart as a file of its own: the colours that the page's style gives it, written into it.
-function chartFile(picture) {
-  const copy = picture.cloneNode(true), parts = [...copy.querySelectorAll("*")];
-  [...picture.querySelectorAll("*")].forEach((part, i) => {
-    const style = getComputedStyle(part);
-    const ofText = ["fill", "font-size", "font-family", "font-weight"];
-    const ofShapes = ["fill", "stroke", "stroke-width", "stroke-dasharray"];
-    for (const name of part.tagName === "text" ? ofText : ofShapes) parts[i].setAttribute(name, style.getPropertyValue(name));
-  });
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  return new XMLSerializer().serializeToString(copy);
 }
 
 function tableOf(names) {
