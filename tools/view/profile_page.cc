@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "headway/version.h"
 #include "tools/command/process.h"
 #include "tools/measure/machine.h"
@@ -16,7 +18,16 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kFarBytes = std::size_t{256} << 20;  // beyond every cache
-constexpr double kRoofSeconds = 0.1;
+constexpr double kRoofSeconds = 0.04;
+constexpr int kRoofTries = 4;
+
+/// A roof is what the machine can do: the best of some tries, so that another program's moment does not lower it.
+template <class Measure>
+double best_of(Measure measure) {
+  double best = 0;
+  for (int i = 0; i < kRoofTries; ++i) best = std::max(best, measure());
+  return best;
+}
 
 /// Events as [zone, worker, begin µs, length µs], zones by name and category.
 struct Trace {
@@ -40,13 +51,31 @@ Trace trace_of(const std::string& chrome_trace) {
   return trace;
 }
 
+/// Zones of one name and category, which several places of the code may have, as one row; nodes as they are.
+std::vector<Profiler::Row> merged(const std::vector<Profiler::Row>& rows) {
+  std::vector<Profiler::Row> out;
+  for (const Profiler::Row& row : rows) {
+    if (row.count == 0) continue;
+    const auto twin = std::find_if(out.begin(), out.end(), [&](const Profiler::Row& other) {
+      return row.category != "node" && other.category == row.category && other.name == row.name;
+    });
+    if (twin == out.end()) {
+      out.push_back(row);
+      continue;
+    }
+    twin->count += row.count;
+    twin->seconds += row.seconds;
+    twin->work += row.work;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string profile_page(const ProfilePageParts& parts, const Threads& threads) {
   const auto per_run = [&](auto total) { return static_cast<double>(total) / parts.runs; };
   json rows = json::array();
-  for (const Profiler::Row& row : parts.rows) {
-    if (row.count == 0) continue;
+  for (const Profiler::Row& row : merged(parts.rows)) {
     json one = {{"name", row.name},
                 {"category", row.category},
                 {"count", per_run(row.count)},
@@ -62,7 +91,7 @@ std::string profile_page(const ProfilePageParts& parts, const Threads& threads) 
     rows.push_back(std::move(one));
   }
   Trace trace = trace_of(parts.trace);
-  const double peak = measure_fma_peak(threads, kRoofSeconds);
+  const std::size_t far_bytes = kFarBytes / static_cast<std::size_t>(parts.workers);
   const json data = {
       {"version", version()},
       {"date", today()},
@@ -72,9 +101,8 @@ std::string profile_page(const ProfilePageParts& parts, const Threads& threads) 
       {"workers", parts.workers},
       {"runs", parts.runs},
       {"wall_seconds", parts.wall_seconds},
-      {"peak_flops", peak},
-      {"read_bandwidth",
-       measure_read_bandwidth(threads, kFarBytes / static_cast<std::size_t>(parts.workers), kRoofSeconds)},
+      {"peak_flops", best_of([&] { return measure_fma_peak(threads, kRoofSeconds); })},
+      {"read_bandwidth", best_of([&] { return measure_read_bandwidth(threads, far_bytes, kRoofSeconds); })},
       {"rows", rows},
       {"zones", trace.zones},
       {"events", trace.events}};

@@ -230,6 +230,15 @@ class Test:
                 own = url.startswith("data:") or url.split("#")[0].endswith(pathlib.Path(self.page).name)
                 self.expect(own, f"asks for {url[:100]}")
 
+    def check_phase_colours(self, entries):
+        """A key's entries: the same phase has the same colour on every page."""
+        colours = {"projections": 0, "pack": 1, "scores": 2, "softmax": 3, "output": 5, "context": 6, "matmul": 7}
+        shown = self.browser.run(f"[...document.querySelectorAll('{entries}')].map((e) => [e.textContent, e.firstChild.style.background])")
+        known = [(name, colour) for name, colour in shown if name in colours]
+        self.expect(known, f"{shown} has no phase that is known")
+        for name, colour in known:
+            self.expect(colour == f"var(--phase{colours[name]})", f"{name} is drawn in {colour}")
+
     def check_layout(self):
         wide = self.browser.run("document.documentElement.scrollWidth - innerWidth")
         self.expect(wide <= 0, f"the page is {wide} pixels wider than the window")

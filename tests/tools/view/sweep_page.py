@@ -43,6 +43,7 @@ class SweepTest(driver.Test):
             self.check_row(row)
         spot = self.browser.run("document.querySelector('#chart .sweet') !== null")
         self.expect(spot, "no sweet spot is drawn")
+        self.check_phase_colours("#key > span")
         self.check_layout()
         self.picture(f"sweep-{width}-{theme}")
         self.open("#of=all")

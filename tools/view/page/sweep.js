@@ -2,7 +2,6 @@
 
 const data = JSON.parse(document.getElementById("headway-data").textContent);
 const $ = (id) => document.getElementById(id);
-const PHASE_COLOURS = ["var(--phase0)", "var(--phase1)", "var(--phase2)", "var(--phase3)", "var(--phase4)", "var(--phase5)"];
 const DEFINITIONS = [
   ["time", "Median over the rounds of one call of the layer: four projections and attention. Whiskers and bands run from the fastest round to the slowest."],
   ["phases", "Of one profiled call, summed over workers and scaled to the median: a bar's parts add up to its median."],
@@ -18,7 +17,6 @@ const several = data.sweeps.length > 1;
 const sweep = () => data.sweeps[state.of === "all" ? 0 : Number(state.of)];
 const rowsOf = (one) => [...one.rows].sort((a, b) => a.heads - b.heads);
 const phaseNames = [...new Set(data.sweeps.flatMap((one) => one.rows.flatMap((row) => row.phases.map((phase) => phase.name))))];
-const colourOf = (name) => PHASE_COLOURS[phaseNames.indexOf(name) % PHASE_COLOURS.length];
 const theme = () => state.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 const grouped = (count) => count.toLocaleString("en").replaceAll(",", "\u202f");
 
@@ -84,8 +82,8 @@ function draw() {
     key(data.sweeps.map((one, i) => [`${one.name}: ${one.machine.cpu}, ${one.machine.simd}, ${one.version}, ${one.date}`, colours[i]]));
   } else {
     $("ratios").hidden = true;
-    drawSweep($("chart"), sweep(), colourOf, state.h, data.sentence);
-    key([...phaseNames.map((name) => [name, colourOf(name)]), ["matrix work", "var(--phase0)"], ["exps", "var(--phase2)"],
+    drawSweep($("chart"), sweep(), colourOfPhase, state.h, data.sentence);
+    key([...phaseNames.map((name) => [name, colourOfPhase(name)]), ["matrix work", "var(--phase0)"], ["exps", "var(--phase2)"],
          ["share of the peak (dashed)", "var(--phase4)"]]);
   }
   numbers();

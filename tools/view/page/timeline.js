@@ -7,6 +7,8 @@ class Timeline {
     // Longest first, so that what lies inside is drawn over what holds it.
     this.events = data.events.map(([zone, worker, begin, length]) => ({zone, worker, begin, length}))
       .sort((a, b) => b.length - a.length);
+    this.nodesHigh = data.zones.some((zone) => zone.category === "node") ? 22 : 0;
+    this.trackHigh = 14 + this.nodesHigh + 38;
     this.end = Math.max(...this.events.map((event) => event.begin + event.length), 1);
     this.view = {begin: 0, end: this.end};
     this.found = "";
@@ -39,13 +41,25 @@ class Timeline {
     this.draw();
     return this.found ? this.events.filter((event) => this.matches(event)).length : 0;
   }
+  // To the first piece that is found behind the middle of what is shown, or else to the first of all.
+  next() {
+    if (!this.found) return;
+    const found = this.events.filter((event) => this.matches(event)).sort((a, b) => a.begin - b.begin);
+    if (!found.length) return;
+    const middle = this.view.begin + this.span / 2, whole = this.span >= this.end;
+    const event = (whole ? null : found.find((one) => one.begin + one.length / 2 > middle + 1e-3)) ?? found[0];
+    const span = Math.min(whole ? Math.max(event.length * 8, this.end / 8) : this.span, this.end);
+    this.show(event.begin + event.length / 2 - span / 2, span);
+    this.onHover(event);
+  }
   nameOf(event) { return this.data.zones[event.zone].name; }
   isNode(event) { return this.data.zones[event.zone].category === "node"; }
   matches(event) { return this.nameOf(event).toLowerCase().includes(this.found); }
+  top(worker) { return 22 + worker * this.trackHigh + 14; }
   box(event) {
-    const scale = this.canvas.clientWidth / this.span, top = 24 + event.worker * 62;
+    const scale = this.canvas.clientWidth / this.span, top = this.top(event.worker);
     return {x: (event.begin - this.view.begin) * scale, width: Math.max(event.length * scale, 0.6),
-            y: this.isNode(event) ? top : top + 22, height: this.isNode(event) ? 20 : 30};
+            y: this.isNode(event) ? top : top + this.nodesHigh, height: this.isNode(event) ? 20 : 30};
   }
   at(x, y) {
     // The shortest that is hit: it lies on top.
@@ -64,7 +78,7 @@ class Timeline {
   }
   draw() {
     const {canvas} = this, style = getComputedStyle(document.documentElement), scale = devicePixelRatio;
-    const colour = (name) => style.getPropertyValue(name.slice(4, -1)), width = canvas.clientWidth, height = 30 + this.data.workers * 62;
+    const colour = (name) => style.getPropertyValue(name.slice(4, -1)), width = canvas.clientWidth, height = 22 + this.data.workers * this.trackHigh;
     canvas.style.height = `${height}px`;
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
@@ -80,6 +94,8 @@ class Timeline {
       context.fillStyle = colour("var(--quiet)");
       context.fillText(`${short(n * step / 1e3)} ms`, x + 3, 10);
     }
+    context.fillStyle = colour("var(--quiet)");
+    for (let worker = 0; worker < this.data.workers; ++worker) context.fillText(`worker ${worker}`, 4, this.top(worker) - 7);
     for (const event of this.events) {
       const box = this.box(event);
       if (box.x > width || box.x + box.width < 0) continue;
