@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "tools/measure/peak/peak.h"
 #include "tools/measure/random_layer.h"
 #include "tools/measure/row_oracle.h"
+#include "tools/measure/shortest_trace.h"
 #include "tools/view/profile_page.h"
 
 namespace headway::tools {
@@ -105,13 +107,6 @@ nlohmann::json to_json(const LayerProfile& profile, int workers) {
           {"phases", phases}};
 }
 
-std::string trace_of(PlannedLayer* plan, const Execution& execution) {
-  constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
-  Profiler profiler({execution.threads.workers(), kEventsPerWorker});
-  plan->run(&profiler);
-  return profiler.chrome_trace();
-}
-
 int run(ProfileOptions options) {
   check_outputs({options.json_path, options.trace_path, options.html_path});
   complete_sizes(&options.sizes, true);
@@ -142,7 +137,8 @@ int run(ProfileOptions options) {
   report["implementation"] = plan.layer().core().implementation();
   std::vector<Report> reports = {{options.json_path, report.dump(1) + "\n"}};
   if (!options.trace_path.empty() || !options.html_path.empty()) {
-    const std::string trace = trace_of(&plan, execution);
+    const std::string trace =
+        shortest_trace(workers, std::min(options.rounds, kTracedRuns), [&](Profiler* profiler) { plan.run(profiler); });
     reports.push_back({options.trace_path, trace});
     if (!options.html_path.empty()) {
       reports.push_back({options.html_path, profile_page({.what = what,

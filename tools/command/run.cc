@@ -14,6 +14,7 @@
 #include "tools/command/report_file.h"
 #include "tools/conformance/compare_values.h"
 #include "tools/measure/peak_memory.h"
+#include "tools/measure/shortest_trace.h"
 #include "tools/model/model.h"
 #include "tools/model/model_inputs.h"
 #include "tools/model/model_profile.h"
@@ -110,10 +111,8 @@ void time_runs(Runner* runner, const RunOptions& options, const Session& session
     page.rows = profiler.rows();
   }
   if (options.trace_path.empty() && options.html_path.empty()) return;
-  constexpr std::size_t kEventsPerWorker = std::size_t{1} << 16;
-  Profiler profiler({execution.threads.workers(), kEventsPerWorker});
-  runner->seconds(&profiler);
-  page.trace = profiler.chrome_trace();
+  page.trace = shortest_trace(execution.threads.workers(), std::min(options.repeat, kTracedRuns),
+                              [&](Profiler* profiler) { runner->seconds(profiler); });
   std::vector<Report> reports = {{options.trace_path, page.trace}};
   if (!options.html_path.empty()) {
     for (const Node& node : session.graph().nodes()) {

@@ -3,11 +3,11 @@
 const data = JSON.parse(document.getElementById("headway-data").textContent);
 const $ = (id) => document.getElementById(id);
 const DEFINITIONS = [
-  ["time line", "One run: a track a worker, nodes above the phases inside them. Empty between them is waiting, or work that is not measured."],
+  ["time line", "One run, the shortest of up to five: a track a worker, nodes above the phases inside them. Empty between them is waiting, or work that is not measured."],
   ["by layer", "Milliseconds of nodes, by the layer that their names tell. A node's time is split by the phases inside it in the run on the time line, a mean over the workers; waiting is what workers spent in none. Nodes without phases count whole as norms, other and the like."],
   ["worker ms", "Of one run, on average: time summed over workers."],
   ["GF/s, share of the peak", "Executed flops over the time of a worker, times the number of workers; the peak is that of an FMA loop on the same threads."],
-  ["roofs", "The FMA peak, and the best plain read of memory beyond every cache, both measured when this page was made, the best of several tries. A phase above the slope works from caches; one above the peak tells that the machine had other work while the roofs were measured."],
+  ["roofs", "The FMA peak, and the best plain read of memory beyond every cache, both measured when this page was made, the best of several tries. A phase above the slope works from caches."],
   ["intensity", "Executed flops over bytes of operands read and results written, once each."],
 ];
 const state = {theme: null};  // and the time line's view: in the URL's hash
@@ -84,7 +84,8 @@ function sentence() {
   const attention = nodes.filter(isAttention);
   const ofModel = nodes.length ? ` Attention takes ${percent(sum(attention), sum(nodes))} of the time in nodes.` : "";
   return `One run takes ${milliseconds(data.wall_seconds).toFixed(3)} ms; most of it is ${most.name}, ${percent(most.seconds, all)}.` +
-    `${ofModel} Workers are in measured work ${percent(busy, 1)} of the time.`;
+    `${ofModel} Workers are in measured work ${percent(busy, 1)} of the time.` +
+    (shown.some((row) => rateOf(row) > 1.05 * data.peak_flops) ? " Phases above the FMA peak: bf16 products, or a machine that had other work while its peak was measured." : "");
 }
 
 function start() {
