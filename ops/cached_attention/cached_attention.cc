@@ -41,7 +41,7 @@ std::string CachedAttention::explain() const {
   text << impl_->kernels.tile.target << ", " << type_name(impl_->spec.type) << " over a cache of "
        << type_name(impl_->spec.cache_type) << ", " << g.sharing << " heads per key head, tiles of " << g.tile_lanes
        << " rows, blocks of " << CachedGeometry::kKeyBlock << " keys, ";
-  text << "up to " << CachedGeometry::kMaxFewRows << " rows share each reading of a key";
+  text << "up to " << g.few_rows << " rows share each reading of a key";
   if (g.span_keys > 0) text << ", batch-invariant in spans of " << g.span_keys << " keys";
   text << ", splits from " << g.min_split_keys << " keys on, workspace " << workspace_bytes(1) << " bytes";
   return text.str();

@@ -25,7 +25,7 @@ struct TileRows {
 struct CachedGeometry {
   static constexpr int kMaxTiles = 4;                // of a task
   static constexpr std::int64_t kEnoughTasks = 256;  // four for each of 64 workers
-  static constexpr std::int64_t kMaxFewRows = 8;     // beyond it register tiles waste less than rereading costs
+  static constexpr std::int64_t kMaxFewRows = 16;    // few_rows, at most
   static constexpr std::int64_t kKeyBlock = 128;     // as in tiled; a multiple of every usual cache block
   static constexpr std::int64_t kMinSplitKeys = kKeyBlock;
   static constexpr std::int64_t kInvariantSpanKeys = 256;  // a fold per so many keys costs about 1 % of their products
@@ -33,8 +33,9 @@ struct CachedGeometry {
 
   CachedGeometry(const CachedAttentionSpec& spec, const AttentionTileKernels& kernels);
 
-  std::int64_t sharing;  // G
-  int lanes;             // of a vector
+  std::int64_t sharing;   // G
+  int lanes;              // of a vector
+  std::int64_t few_rows;  // that share each reading of a key; beyond them register tiles waste less than that costs
   int max_vectors;
   std::int64_t tile_lanes;  // of the widest tile
   int max_tiles;            // of a task, at most

@@ -58,7 +58,7 @@ std::int64_t Schedule::count_tasks(const Sequences& sequences) const {
     const KeyRange keys = sequences.seen(sequence, 0, sequence.tokens);
     const std::int64_t rows = sequence.tokens * geometry_.sharing;
     const std::int64_t groups =
-        rows <= CachedGeometry::kMaxFewRows ? (rows > 0 ? 1 : 0) : ceil_div(geometry_.tiles(rows), tiles_per_task_);
+        rows <= geometry_.few_rows ? (rows > 0 ? 1 : 0) : ceil_div(geometry_.tiles(rows), tiles_per_task_);
     const std::int64_t splits = keys.empty() ? 0 : ceil_div(keys.end, split_keys_) - keys.begin / split_keys_;
     tasks += *spec_.num_kv_heads * groups * std::max<std::int64_t>(splits, 1);
     if (tasks >= CachedGeometry::kEnoughTasks) break;
@@ -74,7 +74,7 @@ void Schedule::fill(const Sequences& sequences) {
     const std::int64_t rows = sequence.tokens * geometry_.sharing;
     SequencePlan& plan = plans_[b];
     plan = next;
-    plan.few = rows <= CachedGeometry::kMaxFewRows;
+    plan.few = rows <= geometry_.few_rows;
     plan.groups = rows == 0 ? 0 : plan.few ? 1 : ceil_div(geometry_.tiles(rows), tiles_per_task_);
     plan.first_split = keys.begin / split_keys_;
     plan.splits = keys.empty() ? 0 : ceil_div(keys.end, split_keys_) - plan.first_split;
