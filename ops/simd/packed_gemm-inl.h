@@ -214,9 +214,10 @@ HWY_INLINE void ForEachPanel(const PackedGemmOf<W, X>& g, Fn fn) {
 /// flight, at about half of the bandwidth of four.
 inline constexpr std::int64_t kStreams = 4;
 
-/// kStreams full panels from `column` on. The sums are those of GemmTile, in its order.
+/// The first kStreams panels, which are full. The sums are those of GemmTile, in its order.
 template <int kRows, class W, class X>
-HWY_INLINE void GemmStreams(const PackedGemmOf<W, X>& g, const W* HWY_RESTRICT panel, std::int64_t column) {
+HWY_INLINE void GemmStreams(const PackedGemmOf<W, X>& g) {
+  const W* HWY_RESTRICT panel = g.weight;
   constexpr std::int64_t kWidth = kTileVectors * hn::MaxLanes(TileTag());
   const std::int64_t stream = kWidth * g.depth;
   HWY_ALIGN float sums[kStreams][kRows * kWidth];
@@ -237,7 +238,7 @@ HWY_INLINE void GemmStreams(const PackedGemmOf<W, X>& g, const W* HWY_RESTRICT p
     if (!first) for_each([&](int i, auto& tile) HWY_ATTR { AddSums(tile, sums[i]); });
     if (k < g.depth) for_each([&](int i, auto& tile) HWY_ATTR { KeepSums(tile, sums[i]); });
   } while (k < g.depth);
-  for_each([&](int i, auto& tile) HWY_ATTR { FinishTile(tile, g, 0, column + i * kWidth); });
+  for_each([&](int i, auto& tile) HWY_ATTR { FinishTile(tile, g, 0, i * kWidth); });
 }
 
 /// One row, and two where there are 32 registers: multiplies the columns that make kStreams full panels, and returns
@@ -249,9 +250,9 @@ inline PackedGemmOf<W, X> MultiplyStreams(PackedGemmOf<W, X> g) {
   if (g.rows == 0 || g.rows > (kTwoRows ? 2 : 1) || g.depth == 0) return g;
   for (; g.columns >= kColumns; g.columns -= kColumns) {
     if constexpr (kTwoRows) {
-      if (g.rows == 2) GemmStreams<2>(g, g.weight, 0);
+      if (g.rows == 2) GemmStreams<2>(g);
     }
-    if (g.rows == 1) GemmStreams<1>(g, g.weight, 0);
+    if (g.rows == 1) GemmStreams<1>(g);
     g.weight += kColumns * g.depth;
     g.bias = g.bias != nullptr ? g.bias + kColumns : nullptr;
     g.y += kColumns;

@@ -13,12 +13,9 @@ namespace {
 constexpr Zone kZoneMatmul{"matmul", "matmul"};
 constexpr std::int64_t kRowBlock = 128;
 constexpr std::int64_t kColumnBlock = 1024;
-
-/// As ceil_div, of any length: a product without elements may have one of 2⁶³ − 1.
-constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t block) {
-  return length / block + (length % block != 0 ? 1 : 0);
-}
-static_assert(blocks_of(0, 128) == 0 && blocks_of(128, 128) == 1 && blocks_of(129, 128) == 2);
+// A product without elements may have a length of any number.
+static_assert(ceil_div(0, 128) == 0 && ceil_div(128, 128) == 1 && ceil_div(129, 128) == 2);
+static_assert(ceil_div(INT64_MAX, 128) == INT64_MAX / 128 + 1);
 
 /// All rows of a are one matrix.
 class PackedProduct final : public Product {
@@ -89,8 +86,8 @@ class TileProduct final : public Product {
       : s_(one_column ? with_column_as_row(spec) : spec),
         swapped_(one_column),
         batches_(element_count(s_.batch)),
-        row_blocks_(blocks_of(s_.m, kRowBlock)),
-        column_blocks_(blocks_of(s_.n, kColumnBlock)),
+        row_blocks_(ceil_div(s_.m, kRowBlock)),
+        column_blocks_(ceil_div(s_.n, kColumnBlock)),
         cache_(4) {
     // All four block sizes are made here, so that a run only looks them up.
     for (const std::int64_t row : {std::int64_t{0}, std::max<std::int64_t>(row_blocks_ - 1, 0)}) {
