@@ -115,9 +115,7 @@ void time_runs(Runner* runner, const RunOptions& options, const Session& session
                               [&](Profiler* profiler) { runner->seconds(profiler); });
   std::vector<Report> reports = {{options.trace_path, page.trace}};
   if (!options.html_path.empty()) {
-    for (const Node& node : session.graph().nodes()) {
-      page.operators.emplace(node.name.empty() ? node.op : node.name, node.op);
-    }
+    page.operators = operators_by_row(session.graph());
     reports.push_back({options.html_path, profile_page(page, execution.threads)});
   }
   write_reports(reports);

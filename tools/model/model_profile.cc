@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 namespace headway::tools {
@@ -19,14 +18,11 @@ struct OperatorTime {
 bool is_attention(const std::string& op) { return op.find("Attention") != std::string::npos; }
 
 std::vector<OperatorTime> by_operator(const Graph& graph, const std::vector<Profiler::Row>& rows) {
-  // Two nodes may share a name; their rows are told apart by nothing but their order, and share an operator if
-  // anything.
-  std::map<std::string, std::string> ops;
-  for (const Node& node : graph.nodes()) ops.emplace(node.name.empty() ? node.op : node.name, node.op);
+  std::map<std::string, std::string> operators = operators_by_row(graph);
   std::map<std::string, OperatorTime> times;
   for (const Profiler::Row& row : rows) {
     if (row.category != "node") continue;
-    OperatorTime& time = times[ops[row.name]];
+    OperatorTime& time = times[operators[row.name]];
     time.nodes++;
     time.seconds += row.seconds;
   }
@@ -38,6 +34,12 @@ std::vector<OperatorTime> by_operator(const Graph& graph, const std::vector<Prof
 }
 
 }  // namespace
+
+std::map<std::string, std::string> operators_by_row(const Graph& graph) {
+  std::map<std::string, std::string> operators;
+  for (const Node& node : graph.nodes()) operators.emplace(node.name.empty() ? node.op : node.name, node.op);
+  return operators;
+}
 
 std::string model_profile_text(const Graph& graph, const Profiler& profiler, int runs) {
   const std::vector<Profiler::Row> rows = profiler.rows();

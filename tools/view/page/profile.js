@@ -1,7 +1,5 @@
 // The page of a profile: sentence, time line, tables, roofline, controls.
 
-const data = JSON.parse(document.getElementById("headway-data").textContent);
-const $ = (id) => document.getElementById(id);
 const DEFINITIONS = [
   ["time line", "One run, the shortest of up to five: a track a worker, nodes above the phases inside them. Empty between them is waiting, or work that is not measured."],
   ["by layer", "Milliseconds of nodes, by the layer that their names tell. A node's time is split by the phases inside it in the run on the time line, a mean over the workers; waiting is what workers spent in none. Nodes without phases count whole as norms, other and the like."],
@@ -28,19 +26,6 @@ function colourOf(event) {
 const sum = (rows) => rows.reduce((total, row) => total + row.seconds, 0);
 const percent = (part, all) => `${(all > 0 ? 100 * part / all : 0).toFixed(1)} %`;
 const rateOf = (row) => row.flops_executed * data.workers / row.seconds;
-
-function table(target, names, rows) {
-  target.replaceChildren(element("tr", {}, ...names.map((name) => element("th", {}, name))));
-  for (const cells of rows) target.append(element("tr", {}, ...cells.map((cell) => element("td", {}, cell))));
-}
-
-function drawKey(target, entries) {
-  target.replaceChildren(...entries.map(([name, colour]) => {
-    const swatch = element("span", {class: "swatch-phase"});
-    swatch.style.background = colour;
-    return element("span", {}, swatch, name);
-  }));
-}
 
 function drawTables() {
   const all = sum(shown);
@@ -73,12 +58,6 @@ function roofline() {
   return drawRoofline($("roofline"), data, points, "Phases under the roofs that were measured; the numbers are in the table by kind of work");
 }
 
-function save(name, blob) {
-  const link = element("a", {download: name, href: URL.createObjectURL(blob)});
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 function sentence() {
   const all = sum(shown), [most] = [...shown].sort((a, b) => b.seconds - a.seconds), busy = all / (data.wall_seconds * data.workers);
   const attention = nodes.filter(isAttention);
@@ -89,12 +68,8 @@ function sentence() {
 }
 
 function start() {
-  $("sentence").textContent = sentence();
-  $("what").textContent = `${data.what}; ${data.workers} worker${data.workers === 1 ? "" : "s"}, mean of ${data.runs} runs; ${data.machine}; ${data.date}`;
-  $("command").textContent = data.command;
-  $("copy-command").onclick = () => navigator.clipboard?.writeText(data.command);
-  $("made").textContent = `headway ${data.version}. This page asks for nothing; its data are in the element headway-data.`;
-  for (const [term, meaning] of DEFINITIONS) $("definitions").append(element("dt", {}, term), element("dd", {}, meaning));
+  const what = `${data.what}; ${data.workers} worker${data.workers === 1 ? "" : "s"}, mean of ${data.runs} runs; ${data.machine}; ${data.date}`;
+  fillPage(sentence(), what, DEFINITIONS);
   const line = new Timeline($("line"), data, colourOf, (event) => {
     $("live").textContent = event ? `${line.nameOf(event)} on worker ${event.worker}: ${short(event.length)} µs from ${short(event.begin)} µs on` : "";
   });
@@ -129,12 +104,9 @@ function start() {
     const count = line.search($("search").value);
     $("live").textContent = $("search").value ? `${count} of ${line.events.length} pieces` : "";
   };
-  $("save-csv").onclick = () => {
-    const text = [...$("numbers").rows].map((row) => [...row.cells].map((cell) => cell.textContent).join(",")).join("\n") + "\n";
-    save("profile.csv", new Blob([text], {type: "text/csv"}));
-  };
+  $("save-csv").onclick = () => saveTable("profile.csv", $("numbers"));
   const saved = () => chartFile($("roofline").firstChild);
-  $("save-svg").onclick = () => save("roofline.svg", new Blob([saved()], {type: "image/svg+xml"}));
+  $("save-svg").onclick = () => saveChart("roofline.svg", $("roofline").firstChild);
   $("save-png").onclick = () => line.canvas.toBlob((blob) => save("time-line.png", blob));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,7 +1,5 @@
 // The page of a sweep: what is shown, the controls, the tables. The state is in the URL's hash.
 
-const data = JSON.parse(document.getElementById("headway-data").textContent);
-const $ = (id) => document.getElementById(id);
 const DEFINITIONS = [
   ["time", "Median over the rounds of one call of the layer: four projections and attention. Whiskers and bands run from the fastest round to the slowest."],
   ["phases", "Of one profiled call, summed over workers and scaled to the median: a bar's parts add up to its median."],
@@ -35,32 +33,17 @@ function update(change) {
   draw();
 }
 
-function key(entries) {
-  $("key").replaceChildren(...entries.map(([name, colour]) => {
-    const swatch = element("span", {class: "swatch-phase"});
-    swatch.style.background = colour;
-    return element("span", {}, swatch, name);
-  }));
-}
-
-function table(target, names, rows) {
-  target.replaceChildren(element("tr", {}, ...names.map((name) => element("th", {}, name))));
-  for (const {cells, current} of rows) {
-    const made = element("tr", current ? {"aria-current": "true"} : {}, ...cells.map((cell) => element("td", {}, `${cell}`)));
-    target.append(made);
-  }
-}
-
 function numbers() {
   const names = ["h", "D", "parameters", "matrix GFLOP", "exps", "ms", "min", "max", "GF/s", "% peak", ...phaseNames.map((name) => `${name} ms`)];
-  table($("numbers"), names, rowsOf(sweep()).map((row) => {
+  const rows = rowsOf(sweep());
+  table($("numbers"), names, rows.map((row) => {
     const phases = new Map(phasesOf(row).map(({name, ms}) => [name, ms]));
     const [least, most] = extremes(row);
-    return {current: row.heads === state.h, cells: [
+    return [
       row.heads, row.head_dim, grouped(row.parameters), (row.matmul_flops_nominal / 1e9).toFixed(3), grouped(row.exps),
       milliseconds(row.seconds_median).toFixed(3), least.toFixed(3), most.toFixed(3), row.gflops.toFixed(1), row.peak_percent.toFixed(1),
-      ...phaseNames.map((name) => (phases.get(name) ?? 0).toFixed(3))]};
-  }));
+      ...phaseNames.map((name) => (phases.get(name) ?? 0).toFixed(3))];
+  }), rows.findIndex(({heads}) => heads === state.h));
 }
 
 function say() {
@@ -79,43 +62,33 @@ function draw() {
     drawSweeps($("chart"), data.sweeps, colours, false, "Time of every sweep over the head count");
     $("ratios").hidden = false;
     drawSweeps($("ratio-chart"), data.sweeps, colours, true, "Time over that of the first sweep");
-    key(data.sweeps.map((one, i) => [`${one.name}: ${one.machine.cpu}, ${one.machine.simd}, ${one.version}, ${one.date}`, colours[i]]));
+    drawKey($("key"), data.sweeps.map((one, i) => [`${one.name}: ${one.machine.cpu}, ${one.machine.simd}, ${one.version}, ${one.date}`, colours[i]]));
   } else {
     $("ratios").hidden = true;
     drawSweep($("chart"), sweep(), colourOfPhase, state.h, data.sentence);
-    key([...phaseNames.map((name) => [name, colourOfPhase(name)]), ["matrix work", "var(--phase0)"], ["exps", "var(--phase2)"],
+    drawKey($("key"), [...phaseNames.map((name) => [name, colourOfPhase(name)]), ["matrix work", "var(--phase0)"], ["exps", "var(--phase2)"],
          ["share of the peak (dashed)", "var(--phase4)"]]);
   }
   numbers();
   say();
 }
 
-function save(name, type, text) {
-  const link = element("a", {download: name, href: URL.createObjectURL(new Blob([text], {type}))});
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 function start() {
   const config = data.sweeps[0].config;
-  $("sentence").textContent = data.sentence;
-  $("what").textContent = `E = ${config.embed_dim}, S = ${config.seq}, B = ${config.batch}${config.causal ? ", causal" : ""}, ${config.type}; ` +
+  const what = `E = ${config.embed_dim}, S = ${config.seq}, B = ${config.batch}${config.causal ? ", causal" : ""}, ${config.type}; ` +
     `${config.rounds} rounds; FMA peak ${data.sweeps[0].machine.fma_peak_gflops.toFixed(1)} GFLOP/s; ${data.machine}; ${data.sweeps[0].date}`;
-  $("command").textContent = data.command;
-  $("copy-command").onclick = () => navigator.clipboard?.writeText(data.command);
-  $("made").textContent = `headway ${data.version}. This page asks for nothing; its data are in the element headway-data.`;
-  for (const [term, meaning] of DEFINITIONS) $("definitions").append(element("dt", {}, term), element("dd", {}, meaning));
+  fillPage(data.sentence, what, DEFINITIONS);
   if (several) $("of").append(element("option", {value: "all"}, "all sweeps"));
   data.sweeps.forEach((one, i) => $("of").append(element("option", {value: `${i}`}, one.name)));
   $("of").onchange = () => update({of: $("of").value, h: null});
   $("theme").onclick = () => update({theme: theme() === "dark" ? "light" : "dark"});
-  $("save-svg").onclick = () => save("sweep.svg", "image/svg+xml", chartFile($("chart").firstChild));
-  $("save-csv").onclick = () => save("sweep.csv", "text/csv", [...$("numbers").rows].map((row) => [...row.cells].map((cell) => cell.textContent.replaceAll("\u202f", "")).join(",")).join("\n") + "\n");
+  $("save-svg").onclick = () => saveChart("sweep.svg", $("chart").firstChild);
+  $("save-csv").onclick = () => saveTable("sweep.csv", $("numbers"));
   if (data.comparison) {
     $("compared").hidden = false;
-    table($("comparison"), ["h", "before ms", "now ms", "ratio", "at equal peak", "99 % from", "to", ""], data.comparison.heads.map((head) => ({cells: [
+    table($("comparison"), ["h", "before ms", "now ms", "ratio", "at equal peak", "99 % from", "to", ""], data.comparison.heads.map((head) => [
       head.heads, milliseconds(head.old_seconds).toFixed(3), milliseconds(head.new_seconds).toFixed(3), head.ratio_of_times.toFixed(3),
-      head.ratio.toFixed(3), head.low.toFixed(3), head.high.toFixed(3), head.slower ? "slower" : head.faster ? "faster" : ""]})));
+      head.ratio.toFixed(3), head.low.toFixed(3), head.high.toFixed(3), head.slower ? "slower" : head.faster ? "faster" : ""]));
   }
   document.addEventListener("keydown", (event) => {
     const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
