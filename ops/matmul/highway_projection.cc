@@ -4,32 +4,20 @@
 #include <type_traits>
 
 #include "ops/base/workspace_layout.h"
+#include "ops/matmul/packed_split.h"
 #include "ops/matmul/projection.h"
-#include "ops/simd/packed_gemm.h"
 
 namespace headway {
 namespace {
 
-constexpr std::int64_t kRowBlock = 128;    // rows multiplied by a panel while it stays in the second-level cache
-constexpr std::int64_t kPanels = 4;        // per task
-constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
-
 template <class T>
 class HighwayProjection final : public Projection {
  public:
-  explicit HighwayProjection(const ProjectionSource& source) : spec_(source.spec), kernels_(packed_gemm_kernels()) {
-    row_block_ = std::clamp<std::int64_t>(spec_.rows, 1, kRowBlock);
-    std::int64_t panels = kPanels;
-    const auto tasks_of = [&] {
-      return ceil_div(spec_.rows, row_block_) * ceil_div(spec_.columns, panels * kernels_.panel_columns);
-    };
-    while (panels > 1 && tasks_of() < kEnoughTasks) panels /= 2;
-    column_block_ = panels * kernels_.panel_columns;
-    chunks_ = ceil_div(spec_.columns, column_block_);
+  explicit HighwayProjection(const ProjectionSource& source)
+      : spec_(source.spec), kernels_(packed_gemm_kernels()), split_(kernels_, spec_.rows, spec_.columns) {
     if constexpr (kHalf) {
-      const std::int64_t floats =
-          packed_gemm_scratch_floats(kernels_, row_block_, std::min(column_block_, spec_.columns));
-      scratch_ = layout_.per_worker<float>(floats);
+      const std::int64_t columns = std::min(split_.column_block, spec_.columns);
+      scratch_ = layout_.per_worker<float>(packed_gemm_scratch_floats(kernels_, split_.row_block, columns));
     }
     const auto* same = dynamic_cast<const HighwayProjection*>(source.same);
     packed_ = same != nullptr && same->can_share(*this) ? same->packed_ : pack(source);
@@ -37,14 +25,13 @@ class HighwayProjection final : public Projection {
 
   std::string explain() const override {
     return std::string("highway ") + kernels_.target + (kHalf ? ", bf16 widened to f32, " : ", ") +
-           std::to_string(tasks()) + " tasks of " + std::to_string(row_block_) + " × " +
-           std::to_string(std::min(column_block_, spec_.columns));
+           std::to_string(tasks()) + " tasks of " + std::to_string(std::min(split_.row_block, spec_.rows)) + " × " +
+           std::to_string(std::min(split_.column_block, spec_.columns));
   }
   std::size_t workspace_bytes(int workers) const override { return layout_.bytes(workers); }
-  std::int64_t tasks() const override { return ceil_div(spec_.rows, row_block_) * chunks_; }
+  std::int64_t tasks() const override { return split_.tasks; }
 
   void run_task(std::int64_t task, int worker, const void* x, void* y, std::byte* workspace) const override {
-    // Row blocks are innermost: consecutive tasks share their panels.
     const MatmulTile block = task_tile(task);
     PackedGemmOf<T> gemm{.x = static_cast<const T*>(x) + block.row * spec_.x_stride,
                          .x_stride = spec_.x_stride,
@@ -70,12 +57,7 @@ class HighwayProjection final : public Projection {
     return {.flops_nominal = flops, .flops_executed = flops, .bytes = static_cast<std::int64_t>(sizeof(T)) * elements};
   }
 
-  MatmulTile task_tile(std::int64_t task) const override {
-    const std::int64_t row_blocks = ceil_div(spec_.rows, row_block_);
-    const std::int64_t row = task % row_blocks * row_block_;
-    const std::int64_t column = task / row_blocks * column_block_;
-    return {row, std::min(row_block_, spec_.rows - row), column, std::min(column_block_, spec_.columns - column)};
-  }
+  MatmulTile task_tile(std::int64_t task) const override { return split_.tile(task, spec_.rows, spec_.columns); }
 
  private:
   static constexpr bool kHalf = std::is_same_v<T, BFloat16>;
@@ -109,10 +91,8 @@ class HighwayProjection final : public Projection {
 
   PlannedMatmulSpec spec_;
   PackedGemmKernels kernels_;
+  PackedSplit split_;
   std::shared_ptr<const Packed> packed_;
-  std::int64_t row_block_ = 1;
-  std::int64_t column_block_ = 1;
-  std::int64_t chunks_ = 0;
   WorkspaceLayout layout_;
   WorkspaceArray<float> scratch_;
 };

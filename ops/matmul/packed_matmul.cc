@@ -8,7 +8,7 @@
 #include "ops/base/layout.h"
 #include "ops/base/narrow.h"
 #include "ops/base/workspace_layout.h"
-#include "ops/matmul/matmul.h"
+#include "ops/matmul/packed_split.h"
 #include "ops/simd/elementwise.h"
 #include "ops/simd/packed_gemm.h"
 #include "runtime/base/bad_alloc.h"
@@ -19,10 +19,6 @@ namespace headway {
 namespace {
 
 constinit const Zone kZoneMatmul{"packed matmul", "matmul"};
-
-constexpr std::int64_t kRowBlock = 128;    // rows multiplied by a panel while it stays in the second-level cache
-constexpr std::int64_t kPanels = 4;        // of a task, at most
-constexpr std::int64_t kEnoughTasks = 16;  // occupies eight threads fully
 
 /// One weight [N, K] in panels of its own type, and its bias as f32.
 class PackedWeight {
@@ -116,28 +112,12 @@ struct PackedMatmul::Impl {
         half(weights.weight.type == DataType::kBF16),
         weight(kernels, weights.weight, weights.bias) {
     if (gated) gate = PackedWeight(kernels, weights.gate, weights.gate_bias);
-    const std::int64_t columns = std::min(kPanels * kernels.panel_columns, spec.columns);
-    if (gated) gate_tile = layout.per_worker<float>(kRowBlock * columns);
-    product_tile = layout.per_worker<float>(kRowBlock * columns);
-    if (half) scratch = layout.per_worker<float>(packed_gemm_scratch_floats(kernels, kRowBlock, columns));
+    const std::int64_t rows = kernels.row_block, columns = std::min(PackedSplit::kColumns, spec.columns);
+    if (gated) gate_tile = layout.per_worker<float>(rows * columns);
+    product_tile = layout.per_worker<float>(rows * columns);
+    if (half) scratch = layout.per_worker<float>(packed_gemm_scratch_floats(kernels, rows, columns));
   }
 
-  /// Rows and columns of one task.
-  struct Split {
-    std::int64_t row_block, column_block, row_blocks, tasks;
-  };
-  Split split(std::int64_t rows) const {
-    Split s{std::clamp<std::int64_t>(rows, 1, kRowBlock), 0, 0, 0};
-    s.row_blocks = ceil_div(rows, s.row_block);
-    for (std::int64_t panels = kPanels; panels > 0; panels /= 2) {
-      s.column_block = panels * kernels.panel_columns;
-      s.tasks = s.row_blocks * ceil_div(spec.columns, s.column_block);
-      if (s.tasks >= kEnoughTasks) break;
-    }
-    return s;
-  }
-
-  MatmulTile task_tile(const Split& s, std::int64_t task, std::int64_t rows) const;
   Work work(const MatmulTile& tile) const;
   void multiply_by(const PackedWeight& w, const PackedMatmulArgs& args, const MatmulTile& tile, std::byte* region,
                    float* y, std::int64_t y_stride) const;
@@ -179,19 +159,13 @@ std::string PackedMatmul::explain() const {
   std::ostringstream text;
   text << "packed matmul " << impl_->kernels.target << ", " << (impl_->gated ? "2 × " : "") << spec.columns << " × "
        << spec.depth << " in panels of " << impl_->kernels.panel_columns << " columns"
-       << (impl_->half ? ", bf16 widened to f32" : "") << ", tasks of up to " << kRowBlock << " × "
-       << kPanels * impl_->kernels.panel_columns << ", epilogue " << activation_name(spec.activation)
+       << (impl_->half ? ", bf16 widened to f32" : "") << ", tasks of up to " << impl_->kernels.row_block << " × "
+       << PackedSplit::kColumns << ", epilogue " << activation_name(spec.activation)
        << (impl_->gated ? " of the gate" : "");
   return text.str();
 }
 
 std::size_t PackedMatmul::workspace_bytes(int workers) const { return impl_->layout.bytes(workers); }
-
-MatmulTile PackedMatmul::Impl::task_tile(const Split& s, std::int64_t task, std::int64_t rows) const {
-  // Row blocks are innermost: consecutive tasks share their panels.
-  const std::int64_t row = task % s.row_blocks * s.row_block, column = task / s.row_blocks * s.column_block;
-  return {row, std::min(s.row_block, rows - row), column, std::min(s.column_block, spec.columns - column)};
-}
 
 Work PackedMatmul::Impl::work(const MatmulTile& tile) const {
   const std::int64_t products = gated ? 2 : 1;
@@ -261,10 +235,10 @@ void PackedMatmul::run(const PackedMatmulArgs& args, std::byte* workspace, const
   require(workspace != nullptr || bytes == 0, "workspace is null, expected ", bytes, " bytes");
   const std::int64_t rows = args.x.dims[0];
   if (rows == 0 || impl_->spec.columns == 0) return;
-  const Impl::Split split = impl_->split(rows);
+  const PackedSplit split(impl_->kernels, rows, impl_->spec.columns);
   threads.parallel_for(split.tasks, [&](std::int64_t task, int worker) {
     ProfileScope scope(profiler, worker, kZoneMatmul);
-    const MatmulTile tile = impl_->task_tile(split, task, rows);
+    const MatmulTile tile = split.tile(task, rows, impl_->spec.columns);
     impl_->run_tile(args, tile, impl_->layout.worker_region(workspace, worker));
     if (profiler) scope.add(impl_->work(tile));
   });

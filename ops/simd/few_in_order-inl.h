@@ -157,7 +157,7 @@ HWY_INLINE void ContextRestInOrder(const OrderedContext<Real>& t, std::int64_t r
 
 template <class Real>
 inline void ContextInOrder(const OrderedContext<Real>& t) {
-  constexpr int kMost = TileRows(kTileVectors) == 8 ? 4 : 2;  // 16 accumulators with 32 registers, 8 with 16
+  constexpr int kMost = kHas32Registers ? 4 : 2;  // 16 accumulators with 32 registers, 8 with 16
   const std::int64_t four = 4 * hn::Lanes(TileTag());
   for (std::int64_t begin = 0; begin < t.keys; begin += kKeysInTurn) {
     const std::int64_t end = std::min(begin + kKeysInTurn, t.keys);

@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows that share one reading of four keys: 16 accumulators with 32 registers, 8 with 16.
-inline constexpr int kRowsAtOnce = TileRows(3) == 8 ? 4 : 2;
+inline constexpr int kRowsAtOnce = kHas32Registers ? 4 : 2;
 
 /// Four vectors, one per stream (or per column of four): named, because arrays of vectors end up on the stack.
 struct FourVectors {

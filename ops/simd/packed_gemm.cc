@@ -18,7 +18,8 @@ PackedGemmKernels PackedGemmKernelsOfTarget() {
   const int lanes = static_cast<int>(hn::Lanes(TileTag()));
   return {.target = hwy::TargetName(HWY_TARGET),
           .lanes = lanes,
-          .panel_columns = kTileVectors * lanes,
+          .panel_columns = kGemmVectors * lanes,
+          .row_block = kHas32Registers ? 192 : 96,
           .multiply = &MultiplyPacked,
           .multiply_bf16 = &MultiplyPackedBf16<BFloat16>,
           .multiply_bf16_weights = &MultiplyPackedBf16<float>};
@@ -67,7 +68,7 @@ std::int64_t packed_gemm_elements(const PackedGemmKernels& kernels, std::int64_t
 }
 
 std::int64_t packed_gemm_scratch_floats(const PackedGemmKernels& kernels, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t padded_rows = round_up(rows, kMaxTileRows);
+  const std::int64_t padded_rows = round_up(rows, kGemmRows);
   const std::int64_t sums = packed_gemm_elements(kernels, columns, padded_rows);
   return kGemmDepthBlock * (kernels.panel_columns + padded_rows) + sums;
 }

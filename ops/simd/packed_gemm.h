@@ -12,13 +12,12 @@ namespace headway {
 /// Products that are summed in registers before they are added to the sum so far.
 inline constexpr std::int64_t kGemmDepthBlock = 128;
 
-/// Depth of a slice, which stays in the second-level cache: with 128 rows and a panel of 48 columns it is 0.7 MB. At
-/// 128 × 1536 × 12288 the product reaches 76 % of the peak, with half the slice 73, with twice 69, whole 39 (AVX-512,
-/// Intel, one thread). A multiple of kGemmDepthBlock, so that the sums are the same.
+/// Depth of a slice, which stays in the second-level cache: with 192 rows and a panel of 64 columns it is 1 MB. A
+/// multiple of kGemmDepthBlock, so that the sums are the same.
 inline constexpr std::int64_t kGemmSlice = 1024;
 
 /// Rows of a register tile, at most.
-inline constexpr std::int64_t kMaxTileRows = 8;
+inline constexpr std::int64_t kGemmRows = 6;
 
 /// One block of a product. Weights are stored as W, x and y as X, f32 or bf16 each; bias and all sums are f32.
 template <class W, class X = W>
@@ -43,7 +42,9 @@ struct PackedGemmKernels {
   const char* target;
   int lanes;
   int panel_columns;  // of a full panel; the last panel is as many vectors as it needs
-  /// Sums of 128 products are added up in turn: the error grows with √128 + K/128 rather than with √K, for 2 % of time.
+  int row_block;      // rows of which a slice stays in the second-level cache, a multiple of kGemmRows
+  /// Sums of 128 products are added up in turn: the error grows with √128 + K/128 rather than with √K, at no cost that
+  /// could be measured.
   void (*multiply)(const PackedGemm&);
   /// The same sums in the same order, of widened operands; y is rounded once.
   void (*multiply_bf16)(const PackedGemmBf16&);

@@ -19,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows up to which the weights are widened in registers: two tiles where 32 registers leave room for it. With 16
 /// registers only the smallest tile does so without spilling.
-inline constexpr std::int64_t kFewGemmRows = TileRows(3) == 8 ? 16 : 2;
+inline constexpr std::int64_t kFewGemmRows = kHas32Registers ? 2 * kGemmRows : 2;
 
 /// Steps [k, end) of rows [row, row + rows), kGemmDepthBlock apart. Rows beyond the last repeat it: a tail costs a
 /// whole tile and no other memory is used.
@@ -61,7 +61,7 @@ HWY_INLINE void GemmPanelOfFew(const PackedGemmOf<BFloat16, X>& g, const BFloat1
   if constexpr (kFewGemmRows == 2) {
     GemmTileOfFew<2, kVectors>(g, 0, panel, column);
   } else {
-    ForEachRowTile<TileRows(kVectors)>(
+    ForEachRowTile(
         g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR { GemmTileOfFew<kRows, kVectors>(g, row, panel, column); });
   }
 }
@@ -86,10 +86,10 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmOf<BFloat16, X>& g, const BFloat1
   const std::int64_t width = kVectors * hn::Lanes(TileTag());
   Widen(panel + slice.k * width, slice.weight, (slice.end - slice.k) * width);
   // The same slice of the next panel is prefetched while the rows are multiplied.
-  const std::int64_t tiles = std::max<std::int64_t>(1, g.rows / TileRows(kVectors));
+  const std::int64_t tiles = std::max<std::int64_t>(1, g.rows / kGemmRows);
   NextPanel next{reinterpret_cast<const char*>(panel + (g.depth + slice.k) * width),
                  static_cast<std::int64_t>(sizeof(BFloat16)) * (width / tiles + 1)};
-  ForEachRowTile<TileRows(kVectors)>(g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR {
+  ForEachRowTile(g.rows, [&]<int kRows>(std::int64_t row) HWY_ATTR {
     HWY_ALIGN float own[kRows * kGemmDepthBlock];
     if (slice.x == nullptr) WidenRows(g, row, kRows, slice.k, slice.end, own);
     const float* HWY_RESTRICT x = slice.x != nullptr ? slice.x + row * kGemmDepthBlock : own;
@@ -110,15 +110,15 @@ HWY_INLINE void GemmPanelSlice(const PackedGemmOf<BFloat16, X>& g, const BFloat1
 /// Slices of depth outermost; the sums of all rows and panels are kept between them.
 template <class X>
 void MultiplyManyBf16(const PackedGemmOf<BFloat16, X>& g) {
-  const std::int64_t padded_rows = round_up(g.rows, kMaxTileRows);
-  const std::int64_t panel_columns = kTileVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
+  const std::int64_t padded_rows = round_up(g.rows, kGemmRows);
+  const std::int64_t panel_columns = kGemmVectors * static_cast<std::int64_t>(hn::Lanes(TileTag()));
   float* const weight = g.scratch;
   float* const x = weight + kGemmDepthBlock * panel_columns;
   float* const sums = x + padded_rows * kGemmDepthBlock;
   // Rows that one or two wide panels read are better widened tile by tile, where they never leave the first-level cache
   // (AVX-512: 83 % of the f32 product's speed instead of 77); narrow panels of 16 registers have too little to do for
   // that (AVX2: 78 instead of 84).
-  const bool shared = TileRows(3) < 8 || g.columns > 2 * panel_columns;
+  const bool shared = !kHas32Registers || g.columns > 2 * panel_columns;
   std::int64_t k = 0;
   do {
     const std::int64_t end = std::min(k + kGemmDepthBlock, g.depth);
@@ -133,7 +133,7 @@ void MultiplyManyBf16(const PackedGemmOf<BFloat16, X>& g) {
 
 template <class X>
 void MultiplyPackedBf16(const PackedGemmOf<BFloat16, X>& whole) {
-  const PackedGemmOf<BFloat16, X> g = MultiplyStreams(whole);
+  const PackedGemmOf<BFloat16, X> g = MultiplyFewRows(whole);
   if (g.rows <= kFewGemmRows) return MultiplyFewBf16(g);
   MultiplyManyBf16(g);
 }

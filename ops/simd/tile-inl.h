@@ -35,14 +35,17 @@ using TileVector = hn::Vec<TileTag>;
 /// Vectors of a tile, at most: 3 use 12 of 16 registers with 4 rows, 24 of 32 with 8 rows.
 inline constexpr int kTileVectors = 3;
 
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+inline constexpr bool kHas32Registers = true;
+#else
+inline constexpr bool kHas32Registers = false;  // but 16
+#endif
+
 /// Rows of a tile that is `vectors` wide. With 32 registers 8 rows; with 16 registers as many as leave room for the
 /// vectors of b and one broadcast: 4 × 3, 6 × 2, 8 × 1 (measured: 4 × 3 is the fastest of all on Zen 3).
 constexpr int TileRows(int vectors) {
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-  return vectors > 0 ? 8 : 0;
-#else
+  if (kHas32Registers) return vectors > 0 ? 8 : 0;
   return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
-#endif
 }
 
 /// Common multiples of the rows of all widths that are used often: what a block of keys should be a multiple of, and
@@ -83,20 +86,31 @@ struct Bf16Product {
 #define HEADWAY_HAS_BF16_PRODUCT 0
 #endif
 
-/// One row of accumulators. Named members, because arrays of vectors end up on the stack.
+/// One row of vectors: of accumulators, or of b. Named members, because arrays of vectors end up on the stack. Only the
+/// packed GEMM has a fourth.
 struct TileRow {
-  TileVector c0, c1, c2;
+  TileVector c0, c1, c2, c3;
 };
 
+/// fn(vector index, vector) for the vectors [kFirst, kVectors) of a row, unrolled.
+template <int kVectors, int kFirst = 0, class Fn>
+HWY_INLINE void ForEachVectorOfRow(TileRow& row, Fn fn) {
+  if constexpr (kFirst <= 0 && kVectors > 0) fn(0, row.c0);
+  if constexpr (kFirst <= 1 && kVectors > 1) fn(1, row.c1);
+  if constexpr (kFirst <= 2 && kVectors > 2) fn(2, row.c2);
+  if constexpr (kFirst <= 3 && kVectors > 3) fn(3, row.c3);
+}
+
 template <int kFirst, int kVectors, class Product = F32Product>
-HWY_INLINE void AccumulateRow(TileVector a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
-  if constexpr (kFirst <= 0 && kVectors > 0) Product::Add(a, b0, row.c0);
-  if constexpr (kFirst <= 1 && kVectors > 1) Product::Add(a, b1, row.c1);
-  if constexpr (kFirst <= 2 && kVectors > 2) Product::Add(a, b2, row.c2);
+HWY_INLINE void AccumulateRow(TileVector a, const TileRow& b, TileRow& row) {
+  if constexpr (kFirst <= 0 && kVectors > 0) Product::Add(a, b.c0, row.c0);
+  if constexpr (kFirst <= 1 && kVectors > 1) Product::Add(a, b.c1, row.c1);
+  if constexpr (kFirst <= 2 && kVectors > 2) Product::Add(a, b.c2, row.c2);
+  if constexpr (kFirst <= 3 && kVectors > 3) Product::Add(a, b.c3, row.c3);
 }
 template <int kFirst, int kVectors, class Product = F32Product>
-HWY_INLINE void AccumulateRow(float a, TileVector b0, TileVector b1, TileVector b2, TileRow& row) {
-  AccumulateRow<kFirst, kVectors, Product>(hn::Set(TileTag(), a), b0, b1, b2, row);
+HWY_INLINE void AccumulateRow(float a, const TileRow& b, TileRow& row) {
+  AccumulateRow<kFirst, kVectors, Product>(hn::Set(TileTag(), a), b, row);
 }
 
 /// Steps unrolled between two checks of the loop counter: 2 to 5 points of the peak (AVX-512). Where the width of a row
@@ -113,7 +127,9 @@ struct Tile {
   TileRow r0, r1, r2, r3, r4, r5, r6, r7;
 
   HWY_INLINE void Clear() {
-    ForEachRow([](int, TileRow& row) TILE_LAMBDA { row.c0 = row.c1 = row.c2 = hn::Zero(TileTag()); });
+    ForEachRow([](int, TileRow& row) TILE_LAMBDA {
+      ForEachVectorOfRow<kVectors>(row, [](int, TileVector& sum) TILE_LAMBDA { sum = hn::Zero(TileTag()); });
+    });
   }
 
   /// fn(Constant<index>, row) for each row in use, unrolled.
@@ -134,21 +150,12 @@ struct Tile {
   template <int kFirst, class Product = F32Product, class Scalar>
   HWY_INLINE void Step(const float* HWY_RESTRICT b, Scalar a) {
     const TileTag d;
-    const TileVector b0 = kFirst <= 0 ? hn::Load(d, b) : hn::Zero(d);
-    const TileVector b1 = kVectors > 1 && kFirst <= 1 ? hn::Load(d, b + hn::Lanes(d)) : b0;
-    const TileVector b2 = kVectors > 2 && kFirst <= 2 ? hn::Load(d, b + 2 * hn::Lanes(d)) : b0;
-    ForEachRow([&](auto r, TileRow& row)
-                   TILE_LAMBDA { AccumulateRow<kFirst, kVectors, Product>(a(r), b0, b1, b2, row); });
+    TileRow vectors;
+    ForEachVectorOfRow<kVectors, kFirst>(
+        vectors, [&](int v, TileVector& to) TILE_LAMBDA { to = hn::Load(d, b + v * hn::Lanes(d)); });
+    ForEachRow([&](auto r, TileRow& row) TILE_LAMBDA { AccumulateRow<kFirst, kVectors, Product>(a(r), vectors, row); });
   }
 };
-
-/// fn(vector index, vector) for the first kVectors of a row, unrolled.
-template <int kVectors, class Fn>
-HWY_INLINE void ForEachVectorOfRow(TileRow& row, Fn fn) {
-  fn(0, row.c0);
-  if constexpr (kVectors > 1) fn(1, row.c1);
-  if constexpr (kVectors > 2) fn(2, row.c2);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headway
