@@ -1,5 +1,5 @@
 // Elementwise kernels for one SIMD target. Decides the loops and their tails, and the polynomials of erf; exp and tanh
-// are in math-inl.h.
+// are in math-inl.h, the activations of models in gated-inl.h.
 #if defined(HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
 #undef HEADWAY_OPS_SIMD_ELEMENTWISE_INL_H_
@@ -158,37 +158,6 @@ HWY_INLINE V Erf(D d, V x) {
   return hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), ErfNearZero(d, x), far);
 }
 
-/// x·Φ(x). Left of −0.9·√2 Φ is half the complement, so that nothing cancels in the tail; left of −5.5·√2, where the
-/// result is below 3e-14, −0, so that it stays 0 to the end of the line, −inf included.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Gelu(D d, V x) {
-  const V half = hn::Set(d, 0.5f);
-  const V u = hn::Mul(x, hn::Set(d, 0.707106781186547524f));
-  const V t = hn::Abs(u);
-  const V tail = hn::Mul(half, ErfComplement(d, t));
-  const V far = hn::IfThenElse(hn::Lt(u, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
-  const V near = hn::MulAdd(half, ErfNearZero(d, u), half);
-  const V product = hn::Mul(x, hn::IfThenElse(hn::Le(t, hn::Set(d, kErfBorder)), near, far));
-  return hn::IfThenElse(hn::Lt(u, hn::Set(d, -kErfEnd)), hn::Set(d, -0.0f), product);
-}
-
-/// (1 + tanh(u)) / 2 is sigmoid(2u), which does not cancel left of 0. Left of −30, where it is 0 long since, −0, so
-/// that −inf is not multiplied by it.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V GeluTanh(D d, V x) {
-  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
-  const V two_u = hn::Mul(hn::Mul(x, hn::Set(d, 1.59576912160573081f)), cubic);
-  const V product = hn::Mul(x, Sigmoid(d, two_u));
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -30.0f)), hn::Set(d, -0.0f), product);
-}
-
-/// x·sigmoid(x). Left of −104, where it is 0, −0, so that −inf is not multiplied by 0.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Silu(D d, V x) {
-  const V product = hn::Mul(x, Sigmoid(d, x));
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -104.0f)), hn::Set(d, -0.0f), product);
-}
-
 inline void ExpOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return ExpAnywhere(hn::ScalableTag<float>(), v); });
 }
@@ -200,15 +169,6 @@ inline void SigmoidOfRow(const void* x, void* y, std::int64_t n) {
 }
 inline void ErfOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return Erf(hn::ScalableTag<float>(), v); });
-}
-inline void GeluOfRow(const void* x, void* y, std::int64_t n) {
-  MapRow(x, y, n, [](auto v) HWY_ATTR { return Gelu(hn::ScalableTag<float>(), v); });
-}
-inline void GeluTanhOfRow(const void* x, void* y, std::int64_t n) {
-  MapRow(x, y, n, [](auto v) HWY_ATTR { return GeluTanh(hn::ScalableTag<float>(), v); });
-}
-inline void SiluOfRow(const void* x, void* y, std::int64_t n) {
-  MapRow(x, y, n, [](auto v) HWY_ATTR { return Silu(hn::ScalableTag<float>(), v); });
 }
 inline void SqrtOfRow(const void* x, void* y, std::int64_t n) {
   MapRow(x, y, n, [](auto v) HWY_ATTR { return hn::Sqrt(v); });

@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 #include "ops/simd/elementwise-inl.h"
 #include "ops/simd/elementwise.h"
+#include "ops/simd/gated-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headway {
